@@ -11,6 +11,7 @@ pub mod interrupt;
 pub mod ops;
 pub mod output;
 pub mod progress;
+pub mod report;
 pub mod sigpipe;
 pub mod tour;
 pub mod tune;

@@ -8,7 +8,7 @@ use cuprum::profiler::{BenchmarkLimits, trace};
 use cuprum::{Device, warm_up};
 use cuprum_cli::device_options::{self, DeviceOptions};
 use cuprum_cli::failure::Failure;
-use cuprum_cli::{bench, bindings, eval, info, output, sigpipe, tour, tune};
+use cuprum_cli::{bench, bindings, eval, info, output, report, sigpipe, tour, tune};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -60,18 +60,22 @@ struct Tour {
     json: bool,
 }
 
-/// Time an expression on host and device, with warm-up and repeats.
+/// Time an expression on host and device, with warm-up and repeats, or make a page from measurements.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))' --device cuda --accelerators cub")]
+#[command(
+    after_help = "Example:\n  cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))' --device cuda --accelerators cub\n  cuprum bench --report page --from ours.log numpy.log --limit GB_s=45"
+)]
 struct Bench {
     /// The expression, in NumPy's notation
-    #[arg(value_name = "EXPR")]
-    expression: String,
+    #[arg(value_name = "EXPR", required_unless_present = "report")]
+    expression: Option<String>,
     /// Variables: name=file.npy, name=file.npz:member, file.npz, name=EXPRESSION
     #[arg(value_name = "NAME=VALUE")]
     bindings: Vec<String>,
     #[command(flatten)]
     target: DeviceOptions,
+    #[command(flatten)]
+    report: report::Arguments,
     /// Maximum number of timed calls
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -135,6 +139,9 @@ fn run(command: &Command) -> Result<(), Failure> {
             if tour::run(&tour::Options { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::wrong_result()) }
         }
         Command::Bench(arguments) => {
+            if let Some(folder) = arguments.report.folder() {
+                return report::run(&arguments.report, folder);
+            }
             arguments.target.apply()?;
             let mut session = Session::new();
             bindings::bind(&arguments.bindings, &mut session)?;
@@ -143,7 +150,10 @@ fn run(command: &Command) -> Result<(), Failure> {
                 repeat: arguments.repeat as usize,
                 max_seconds: arguments.max_seconds,
             };
-            bench::run(&bench::Options { expression: &arguments.expression, effort, json: arguments.json }, &mut session)
+            bench::run(
+                &bench::Options { expression: arguments.expression.as_deref().unwrap_or_default(), effort, json: arguments.json },
+                &mut session,
+            )
         }
     }
 }

@@ -133,3 +133,27 @@ fn tour_fits_its_width_and_ends_with_three_sentences() {
     let begins: Vec<&str> = summary.lines().filter(|l| !l.starts_with(' ') && !l.is_empty()).filter_map(|l| l.split(':').next()).collect();
     assert_eq!(begins, ["Fast here", "Missing here", "Try next"], "{stdout}");
 }
+
+/// A page is made from stored lines. If it cannot be written, no file remains.
+#[test]
+fn bench_makes_a_page_from_lines() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("ours.log"), "{\"peer\": \"cuprum\", \"workload\": \"add\", \"us\": 2.0, \"GB_s\": 9.0}\n").unwrap();
+    std::fs::write(folder.path("numpy.log"), "{\"peer\": \"numpy\", \"workload\": \"add\", \"us\": 3.0}\n").unwrap();
+    let arguments = ["bench", "--report", "page", "--from", "ours.log", "numpy.log", "--limit", "GB_s=add", "--note", "a < b"];
+    let output = run(&folder, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(folder.path("page/index.html")).unwrap();
+    assert!(page.contains("<p>a &lt; b</p>") && page.contains("<td>1.50</td>") && page.contains("<td>100 %</td>"), "{page}");
+    assert_eq!(std::fs::read_to_string(folder.path("page/lines.jsonl")).unwrap().lines().count(), 2);
+
+    std::fs::create_dir_all(folder.path("other/index.html")).unwrap();
+    let output = run(&folder, &["bench", "--report", "other", "--from", "ours.log"]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!folder.path("other/lines.jsonl").exists());
+    for wrong in [["--limit", "GB_s=sum"], ["--limit", "GB_s=-1"], ["--machine", "a.npy"]] {
+        let output = run(&folder, &["bench", "--report", "third", "--from", "ours.log", wrong[0], wrong[1]]);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(!folder.path("third").exists());
+    }
+}

@@ -1,0 +1,88 @@
+//! `cuprum bench --report`: makes a static page from JSON lines of benchmarks. The page has no scripts and loads nothing.
+
+mod measurements;
+mod page;
+
+use std::path::{Path, PathBuf};
+
+use cuprum::io;
+use measurements::{Limit, Measurements};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Options of `cuprum bench` that make a report.
+#[derive(clap::Args, Debug, Default)]
+pub struct Arguments {
+    /// Make a page from JSON lines in this folder: index.html and lines.jsonl
+    #[arg(long, value_name = "FOLDER", requires = "from", conflicts_with_all = ["expression", "json", "device", "accelerators", "repeat", "warmup", "max_seconds"])]
+    report: Option<PathBuf>,
+    /// Files of JSON lines on one machine and device, by `workloads --json` and the scripts of the peers
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "report")]
+    from: Vec<PathBuf>,
+    /// Output of `cuprum info --json` on the measured machine
+    #[arg(long, value_name = "FILE", requires = "report")]
+    machine: Option<PathBuf>,
+    /// Text below the title, such as date, commit and command
+    #[arg(long, value_name = "TEXT", requires = "report")]
+    note: Option<String>,
+    /// Limit of the machine: GB_s or GFLOP_s = a number, or a workload whose rate is the limit
+    #[arg(long, value_name = "UNIT=LIMIT", requires = "report", value_parser = Limit::parse)]
+    limit: Vec<Limit>,
+}
+
+impl Arguments {
+    /// Returns the folder of the report, or `None` if the command times an expression.
+    pub fn folder(&self) -> Option<&Path> {
+        self.report.as_deref()
+    }
+}
+
+/// Reads the lines, and writes the page and the lines to `folder`. If a file cannot be written, no new file remains.
+///
+/// # Errors
+///
+/// Returns a failure for files that cannot be read, for files without a measurement of cuprum, and for output that cannot be written.
+pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
+    let mut measurements = Measurements::default();
+    for path in &arguments.from {
+        let text = io::read_file(path)?;
+        measurements.read(&path.to_string_lossy(), &String::from_utf8_lossy(&text));
+    }
+    if measurements.subject_count() == 0 {
+        let names: Vec<String> = arguments.from.iter().map(|p| p.display().to_string()).collect();
+        return Err(Failure::bad_input(format!("--from: no measurement of cuprum in {}", names.join(", "))));
+    }
+    let limits = arguments.limit.iter().map(|l| measurements.resolve(l)).collect::<Result<Vec<_>, _>>();
+    let limits = limits.map_err(|e| Failure::bad_input(format!("--limit: {e}")))?;
+    let machine = match &arguments.machine {
+        None => Value::Null,
+        Some(path) => {
+            let value: Option<Value> = serde_json::from_slice(&io::read_file(path)?).ok();
+            value
+                .filter(Value::is_object)
+                .ok_or_else(|| Failure::bad_input(format!("--machine: {} is not the output of `cuprum info --json`", path.display())))?
+        }
+    };
+    let html = page::render(&measurements, &limits, &machine, arguments.note.as_deref());
+    let is_new = !folder.exists();
+    std::fs::create_dir_all(folder).map_err(|e| Failure::bad_input(format!("--report: {}: {e}", folder.display())))?;
+    let (lines, index) = (folder.join("lines.jsonl"), folder.join("index.html"));
+    let had_lines = lines.exists();
+    let written = write_text(&lines, measurements.lines()).and_then(|()| write_text(&index, &html));
+    if let Err(e) = written {
+        if !had_lines {
+            let _ = std::fs::remove_file(&lines);
+        }
+        if is_new {
+            let _ = std::fs::remove_dir(folder);
+        }
+        return Err(e.into());
+    }
+    Ok(output::print_line(format_args!("{}: {}", index.display(), measurements.describe()))?)
+}
+
+fn write_text(path: &Path, text: &str) -> cuprum::Result<()> {
+    io::write_file(path, |file| file.write_all(text.as_bytes()).map_err(|e| cuprum::Error::system(path, e)))
+}

@@ -1,0 +1,168 @@
+//! Measurements from JSON lines. A line that cannot be used is kept with the reason.
+
+use serde_json::Value;
+
+/// The peer name of cuprum's own lines.
+const SUBJECT: &str = "cuprum";
+
+/// One measurement of a workload by one library.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    pub us: f64,
+    /// The shortest time, if the line has it.
+    pub min_us: Option<f64>,
+    /// The accelerator that served cuprum's call.
+    pub served_by: String,
+    rates: [Option<f64>; 2],
+}
+
+/// Times and rates that are used. Quotients of others would not be finite.
+const USABLE: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
+
+/// The units of limits and rates.
+const UNITS: [&str; 2] = ["GB_s", "GFLOP_s"];
+
+/// A limit of the command line: a unit with a number, or with a workload whose rate is the limit.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    unit: usize,
+    value: String,
+}
+
+impl Limit {
+    pub fn parse(text: &str) -> Result<Limit, String> {
+        let (unit, value) = text.split_once('=').ok_or("takes UNIT=LIMIT")?;
+        let unit = UNITS.iter().position(|u| *u == unit).ok_or_else(|| format!("the unit is {}, not '{unit}'", UNITS.join(" or ")))?;
+        Ok(Limit { unit, value: value.to_string() })
+    }
+}
+
+/// A workload with cuprum's measurement and those of the peers.
+pub struct Row<'a> {
+    pub workload: &'a str,
+    pub subject: &'a Measurement,
+    /// Measurements in the order of [`Measurements::peers`].
+    pub peers: Vec<Option<&'a Measurement>>,
+    /// The time of the fastest peer divided by cuprum's time.
+    pub ratio: Option<f64>,
+}
+
+/// The measurements of several files. Of repeated measurements, the shortest counts.
+#[derive(Default)]
+pub struct Measurements {
+    cells: Vec<(String, String, Measurement)>,
+    workloads: Vec<String>,
+    peers: Vec<String>,
+    /// Lines that have no valid time, with the origin and the reason.
+    pub unused: Vec<String>,
+    lines: String,
+}
+
+impl Measurements {
+    /// Reads the lines of one file. Lines that do not begin with `{` are other output, and are ignored.
+    pub fn read(&mut self, origin: &str, text: &str) {
+        for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('{')) {
+            self.lines.push_str(line);
+            self.lines.push('\n');
+            if let Err(reason) = self.read_line(line) {
+                self.unused.push(format!("{origin}, line {number}: {reason}"));
+            }
+        }
+    }
+
+    fn read_line(&mut self, line: &str) -> Result<(), String> {
+        let value: Value = serde_json::from_str(line).map_err(|_| "not valid JSON, such as for a time of NaN".to_string())?;
+        let text = |key: &str| value[key].as_str();
+        let (Some(peer), Some(workload)) = (text("peer"), text("workload")) else {
+            return Err("no peer or no workload".into());
+        };
+        if let Some(error) = text("error") {
+            return Err(format!("{workload}: {peer}: {error}"));
+        }
+        let usable = |key: &str| value[key].as_f64().filter(|number| USABLE.contains(number));
+        // Launches without dispatch have host times only. They are no workloads.
+        let us = usable("gpu_us").or(usable("us")).ok_or_else(|| format!("{workload}: {peer}: lacks a time between 1e-6 and 1e15 us"))?;
+        let served_by = text("served_by").unwrap_or_default().to_string();
+        let measurement = Measurement { us, min_us: usable("min_us"), served_by, rates: UNITS.map(usable) };
+        for (names, name) in [(&mut self.workloads, workload), (&mut self.peers, peer)] {
+            if !names.iter().any(|n| n == name) {
+                names.push(name.to_string());
+            }
+        }
+        match self.cells.iter_mut().find(|(w, p, _)| w == workload && p == peer) {
+            Some((_, _, known)) if us < known.us => *known = measurement,
+            Some(_) => {}
+            None => self.cells.push((workload.to_string(), peer.to_string(), measurement)),
+        }
+        Ok(())
+    }
+
+    fn get(&self, workload: &str, peer: &str) -> Option<&Measurement> {
+        self.cells.iter().find(|(w, p, _)| w == workload && p == peer).map(|(_, _, m)| m)
+    }
+
+    /// Returns the names of the peers.
+    pub fn peers(&self) -> Vec<&str> {
+        self.peers.iter().map(String::as_str).filter(|p| *p != SUBJECT).collect()
+    }
+
+    /// Returns the rows that cuprum has: losses first, then by ratio, then rows without a peer.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let row = |workload: &'_ String| {
+            let (workload, subject) = self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.get(w, SUBJECT)?)))?;
+            let peers: Vec<Option<&Measurement>> = self.peers().iter().map(|p| self.get(workload, p)).collect();
+            let best = peers.iter().flatten().map(|m| m.us).min_by(f64::total_cmp);
+            Some(Row { workload, subject, peers, ratio: best.map(|us| us / subject.us) })
+        };
+        let mut rows: Vec<Row> = self.workloads.iter().filter_map(row).collect();
+        rows.sort_by(|a, b| a.ratio.unwrap_or(f64::INFINITY).total_cmp(&b.ratio.unwrap_or(f64::INFINITY)));
+        rows
+    }
+
+    /// Returns the number of cuprum's measurements.
+    pub fn subject_count(&self) -> usize {
+        self.cells.iter().filter(|(_, peer, _)| peer == SUBJECT).count()
+    }
+
+    /// Returns the JSON lines of all files.
+    pub fn lines(&self) -> &str {
+        &self.lines
+    }
+
+    /// Returns the numbers of rows, peers and lines that are not used.
+    pub fn describe(&self) -> String {
+        format!("{} workloads, {} peers, {} lines without a time", self.subject_count(), self.peers().len(), self.unused.len())
+    }
+
+    /// Returns the index of the unit and the rate of a limit.
+    pub fn resolve(&self, limit: &Limit) -> Result<(usize, f64), String> {
+        let rate = limit.value.parse::<f64>().ok().or_else(|| self.get(&limit.value, SUBJECT)?.rates[limit.unit]);
+        let rate = rate.filter(|r| USABLE.contains(r));
+        let unit = UNITS[limit.unit];
+        rate.map(|rate| (limit.unit, rate))
+            .ok_or_else(|| format!("'{}' is neither a number between 1e-6 and 1e15 nor a workload with {unit}", limit.value))
+    }
+}
+
+impl Measurement {
+    /// Returns the rate with its unit.
+    pub fn rate(&self) -> Option<String> {
+        let [bytes, flops] = self.rates;
+        bytes.map(|r| format!("{r:.1} GB/s")).or(flops.map(|r| format!("{:.3} TFLOP/s", r / 1e3)))
+    }
+
+    /// Returns the share of the first of `limits` whose unit this measurement has.
+    pub fn share(&self, limits: &[(usize, f64)]) -> Option<f64> {
+        limits.iter().find_map(|&(unit, limit)| self.rates[unit].map(|rate| rate / limit))
+    }
+}
+
+/// Returns the operation of a workload: its name up to the first underscore.
+pub fn operation(workload: &str) -> &str {
+    workload.split('_').next().unwrap_or(workload)
+}
+
+/// Returns the geometric mean of ratios, or `None` without ratios.
+pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    (!ratios.is_empty()).then(|| (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp())
+}
