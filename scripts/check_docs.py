@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the documents: relative links and their anchors, paths in backticks, and the length of docs/architecture.md.
+"""Checks the documents: relative links and their anchors, paths in backticks, the length of docs/architecture.md, and docs/SUMMARY.md.
 
     python3 scripts/check_docs.py
 """
@@ -43,5 +43,10 @@ found = [f"{page.relative_to(ROOT)}: {fault}" for page in pages for fault in fau
 words = len((ROOT / "docs/architecture.md").read_text().split())
 if words > MAX_ARCHITECTURE_WORDS:
     found.append(f"docs/architecture.md: {words} words, limit {MAX_ARCHITECTURE_WORDS}")
+docs = ROOT / "docs"
+chapters = re.findall(r"\]\(([^)\s]+)\)", (docs / "SUMMARY.md").read_text())
+present = {str(page.relative_to(docs)) for page in pages if docs in page.parents} - {"SUMMARY.md"}
+found += [f"docs/SUMMARY.md: lacks {name}" for name in sorted(present - set(chapters))]
+found += [f"docs/SUMMARY.md: lists {name} twice" for name in sorted({c for c in chapters if chapters.count(c) > 1})]
 print("\n".join(found) or f"{len(pages)} documents checked")
 sys.exit(bool(found))

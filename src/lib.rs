@@ -350,6 +350,11 @@ pub mod dlpack {
     pub use cuprum_dlpack::*;
 }
 
+/// Runs the examples of `docs/getting-started.md` as doctests.
+#[cfg(all(doctest, feature = "cpu"))]
+#[doc = include_str!("../docs/getting-started.md")]
+pub struct GettingStartedPage;
+
 /// Compiles the examples of `docs/streams.md` as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/streams.md")]
