@@ -1,16 +1,20 @@
-//! The options `--device` and `--accelerators`, which several commands share.
+//! The options `--device`, `--mesh` and `--accelerators`, which several commands share.
 
 use cuprum::core::settings;
+use cuprum::distributed::Mesh;
 use cuprum::{Device, set_accelerators};
 
 use crate::failure::Failure;
 
-/// The options `--device` and `--accelerators` as given on the command line.
+/// The options `--device`, `--mesh` and `--accelerators` as given on the command line.
 #[derive(clap::Args, Debug)]
 pub struct DeviceOptions {
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    /// Divides new arrays among so many ranks on the device
+    #[arg(long, value_name = "RANKS")]
+    mesh: Option<usize>,
     /// Accelerators in order, such as cub,cutensor; '' for the base accelerator only; auto to choose by measurement
     #[arg(long, value_name = "LIST")]
     accelerators: Option<String>,
@@ -29,6 +33,11 @@ impl DeviceOptions {
         }
         if let Some(device) = &self.device {
             Device::parse(device).and_then(Device::set_default).map_err(|e| option_failure("--device", e))?;
+        }
+        if let Some(ranks) = self.mesh {
+            // The number is checked before the list of devices is made.
+            let mesh = Mesh::loopback(ranks).and_then(|_| Mesh::devices(&vec![Device::current()?; ranks]));
+            mesh.and_then(|mesh| Device::set_default(mesh.device())).map_err(|e| option_failure("--mesh", e))?;
         }
         Ok(())
     }
