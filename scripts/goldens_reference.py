@@ -4,6 +4,7 @@ import ast
 import types
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
@@ -424,6 +425,27 @@ def expm(a, wide=False):
 expm.scaled = lambda a: np.ones(np.shape(a)) * _magnitude(_double(_exponential(a))) * (1 + _magnitude(_double(a)))
 
 
+def _matrix_function(function):
+    """Returns a function of square matrices, computed in double precision, and its scale of errors."""
+
+    def apply(a, wide=False):
+        result = function(_double(a))
+        is_single = np.asarray(a).dtype in (np.float32, np.complex64)
+        narrow = np.complex64 if result.dtype.kind == "c" else np.float32
+        return result.astype(narrow) if is_single and not wide else result
+
+    def scaled(a):
+        result = np.abs(function(_double(a)))
+        return np.ones(result.shape) * np.max(result) * np.max(np.linalg.cond(_double(a)))
+
+    apply.scaled = scaled
+    return apply
+
+
+sqrtm, logm = _matrix_function(scipy.linalg.sqrtm), _matrix_function(scipy.linalg.logm)
+sqrtm.__name__, logm.__name__ = "sqrtm", "logm"
+
+
 def cross_product(a, b, wide=False):
     return np.linalg.cross(_double(a), _double(b)) if wide else np.linalg.cross(a, b)
 
@@ -556,5 +578,5 @@ FFT = types.SimpleNamespace(
     fftconvolve=_fftconvolve,
 )
 
-OURS = (expm, cross_product, saturate, int_power, segment_sum, segment_prod, segment_min, segment_max, segment_sort, segment_argsort, descending_places, topk, weighted_bincount, even_edges, cummax, cummin, scatter)
+OURS = (expm, sqrtm, logm, cross_product, saturate, int_power, segment_sum, segment_prod, segment_min, segment_max, segment_sort, segment_argsort, descending_places, topk, weighted_bincount, even_edges, cummax, cummin, scatter)
 FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)} | {"fft": FFT, "sparse": scipy.sparse}

@@ -143,7 +143,7 @@ pub fn interpolate(x: &[NdArray]) -> Result<NdArray> {
 /// Selects one of three expressions for each element.
 pub fn select_of_three(x: &[NdArray]) -> Result<NdArray> {
     let a = &x[0];
-    select(&[a.less(0.25)?, a.less(0.5)?], &[a.into(), (a * 2).into()], a * 3)
+    select(&[a.less(0.25)?, a.less(0.5)?], [a, &(a * 2)], a * 3)
 }
 
 /// Computes the covariance of rows.

@@ -61,6 +61,26 @@ fn records_distinguish_calls_of_one_operation() {
 }
 
 #[test]
+fn products_with_an_inverse_matrix_have_a_hint() {
+    set_up();
+    let a = with_device(Device::CPU, || NdArray::from_vec([2.0, 1.0, 1.0, 3.0], [2, 2])).unwrap();
+    let hints = |f: &dyn Fn() -> cuprum::Result<NdArray>| {
+        let (result, records) = explain(|| f().and_then(|x| x.eval().cloned()));
+        result.unwrap();
+        records.iter().filter_map(|record| record.hint.map(|hint| format!("{} {hint}", record.op))).collect::<Vec<_>>()
+    };
+    let advice = ["matmul solve(a, b) is faster and more accurate than inv(a) @ b"];
+    assert_eq!(hints(&|| cuprum::linalg::inv(&a)?.matmul(&a)), advice);
+    assert_eq!(hints(&|| a.matmul(&cuprum::linalg::inv(&a)?.t()?)), advice);
+    assert!(hints(&|| cuprum::linalg::solve(&a, &a)?.matmul(&a)).is_empty());
+    // The inverse of another scope is an array like any other.
+    let inverse = cuprum::linalg::inv(&a).unwrap();
+    assert!(hints(&|| inverse.matmul(&a)).is_empty());
+    let (_, records) = explain(|| cuprum::linalg::inv(&a).and_then(|x| x.matmul(&a)));
+    assert!(records.last().unwrap().to_string().ends_with("\n    hint: solve(a, b) is faster and more accurate than inv(a) @ b"));
+}
+
+#[test]
 fn explain_records_calls_of_its_own_scope_and_thread() {
     set_up();
     let a = u16_ones(&[4]);

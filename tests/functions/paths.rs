@@ -215,6 +215,7 @@ paths! {
     linalg::eigvalsh;
     linalg::expm;
     linalg::inv;
+    linalg::logm;
     linalg::lstsq;
     linalg::lu;
     linalg::lu_factor;
@@ -230,9 +231,11 @@ paths! {
     linalg::pinv;
     linalg::polar;
     linalg::qr;
+    linalg::schur;
     linalg::slogdet;
     linalg::solve;
     linalg::solve_triangular;
+    linalg::sqrtm;
     linalg::svd;
     linalg::svdvals;
     linalg::tensorinv;

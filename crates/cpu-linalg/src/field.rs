@@ -6,6 +6,9 @@ use cuprum_core::{Complex, Element};
 use faer::traits::{ComplexField, RealField};
 use num_traits::{Float, NumAssign};
 
+/// A complex number in double precision.
+pub(crate) type C = Complex<f64>;
+
 /// An element type of matrices: a real or complex floating-point number.
 pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + Neg<Output = Self> {
     /// The type of the real part.

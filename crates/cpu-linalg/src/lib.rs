@@ -11,15 +11,21 @@ mod cholesky;
 mod columns;
 mod eigen;
 mod field;
+mod logarithm;
 mod lu;
 mod matrix;
+mod matrix_function;
 mod qr;
+mod schur;
+mod square_root;
 mod svd;
 mod triangular;
 mod widen;
 
 use cuprum_core::{Array, Call, Complex, DType, Linalg, Outcome, Result, Work, decline};
 
+use self::matrix_function::FunctionArgument;
+use self::schur::SchurForm;
 use self::widen::Widen;
 
 /// Computes the outputs of a planned call of kernel family Linalg.
@@ -37,7 +43,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-fn run_for<T: Widen>(call: &Call, task: Linalg) -> Result<Outcome> {
+fn run_for<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call, task: Linalg) -> Result<Outcome> {
     match task {
         Linalg::Solve => lu::solve::<T>(call),
         Linalg::SolveTriangular { triangle, form, unit_diagonal } => triangular::solve::<T>(call, triangle, form, unit_diagonal),
@@ -49,5 +55,7 @@ fn run_for<T: Widen>(call: &Call, task: Linalg) -> Result<Outcome> {
         Linalg::Svd { vectors } => svd::decompose::<T>(call, vectors),
         Linalg::Eigh { triangle, vectors } => eigen::decompose_hermitian::<T>(call, triangle, vectors),
         Linalg::Eig { vectors } => eigen::decompose::<T>(call, vectors),
+        Linalg::Schur => schur::decompose::<T>(call),
+        Linalg::Function(function) => matrix_function::compute::<T>(call, function),
     }
 }

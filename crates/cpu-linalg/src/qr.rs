@@ -11,6 +11,7 @@ use faer::linalg::householder::{
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Conj, MatMut, MatRef, Par};
+use num_traits::Float;
 
 use crate::batch::{Batch, allocate_scratch};
 use crate::columns::{BLOCK_COLUMNS, Team};
@@ -85,6 +86,7 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
         QrMode::Reduced => (k, k),
         QrMode::Complete => (m, m),
         QrMode::R => (0, k),
+        QrMode::Raw => return decompose_raw::<T>(call),
     };
     let block = recommended_block_size::<T>(m, n);
     let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
@@ -128,4 +130,30 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
         }
     }
     call.done(outputs.into_iter().map(Output::finish))
+}
+
+/// Computes the decomposition of each matrix in LAPACK's form: the transpose of the matrix with reflections, and their factors.
+fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let (m, n) = (a.rows, a.columns);
+    let k = m.min(n);
+    let block = recommended_block_size::<T>(m, n);
+    let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
+    let (mut h, mut tau) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
+    let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
+    let items = h.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * n);
+    let items = items.zip(tau.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * k));
+    let scratch = || Ok((batch.zeros::<T>(block * k)?, batch.allocate_scratch(size)?));
+    batch.for_each(items, scratch, |(reflections, memory), first, (h, tau)| {
+        for (index, (h, tau)) in (first..).zip(h.chunks_mut(m * n).zip(tau.chunks_mut(k))) {
+            // The transpose in C order is the matrix in column-major order.
+            a.copy(index, h);
+            let coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
+            decompose_in_place(batch.team(), MatMut::from_column_major_slice_mut(h, m, n), coefficients, MemStack::new(memory))?;
+            // faer divides by its factors, which are the diagonals of the triangular blocks; LAPACK multiplies.
+            tau.iter_mut().enumerate().for_each(|(j, tau)| *tau = T::from_base(reflections[j * block + j % block].real_part().recip()));
+        }
+        Ok(())
+    })?;
+    call.done([h, tau].into_iter().map(Output::finish))
 }

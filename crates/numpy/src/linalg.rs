@@ -10,8 +10,8 @@ use cuprum_core::ops::creation::eye;
 use cuprum_core::{DType, Error, NdArray, Result, axis, broadcast_to, numpy, with_device};
 
 pub use cuprum_core::ops::linalg::{
-    Form, QrMode, Triangle, cholesky, det, eig, eigh, eigvals, eigvalsh, inv, lu_factor, qr, qr_r, slogdet, solve, solve_triangular, svd,
-    svdvals,
+    Form, QrMode, Triangle, cholesky, det, eig, eigh, eigvals, eigvalsh, inv, logm, lu_factor, qr, qr_r, qr_raw, schur, slogdet, solve,
+    solve_triangular, sqrtm, svd, svd_hermitian, svdvals,
 };
 pub use cuprum_core::{matmul, tensordot};
 
@@ -19,7 +19,7 @@ pub use self::factors::{cho_factor, cho_solve, lu, lu_solve, null_space, orth, p
 pub use self::functions::{block_diag, expm, toeplitz};
 pub use self::norms::{Norm, cond, matrix_norm, matrix_rank, norm, vector_norm};
 pub use self::products::{cross, matrix_power, multi_dot, vecdot};
-pub use self::systems::{LeastSquares, lstsq, pinv, tensorinv, tensorsolve};
+pub use self::systems::{LeastSquares, lstsq, pinv, pinv_hermitian, tensorinv, tensorsolve};
 pub use crate::manipulation::matrix_transpose;
 
 /// Returns `x`, converted to float64 if its elements are integers or bools.

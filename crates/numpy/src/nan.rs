@@ -3,8 +3,8 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    AxisOption, AxisOptions, DType, Error, NdArray, Result, Scalar, add, count_nonzero, divide, isnan, less_equal, logical_not, numpy,
-    subtract, where_,
+    AxisOption, AxisOptions, Complex, DType, Error, NdArray, Result, Scalar, add, divide, isnan, less_equal, logical_not, numpy, subtract,
+    where_,
 };
 
 /// The options that [`nansum`] and [`nanprod`] accept.
@@ -121,15 +121,28 @@ fn nanmean_from_args(args: &Args) -> Result<Value> {
     nanmean(&a, over).map(Value::Array)
 }
 
-/// Returns the number of elements that are not NaN, in int64.
-fn count_numbers(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
-    count_nonzero(&logical_not(isnan(a)?)?, over.without_options())
+/// Largest number of elements that a float32 sum of ones counts exactly.
+const MAX_F32_COUNT: usize = 1 << 24;
+
+/// Returns the sum of the elements that are not NaN, and their number. `over` has the options of [`NdArray::sum`].
+///
+/// The sum of complex numbers adds two real numbers in one pass over memory. The imaginary part counts.
+fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> {
+    let is_nan = isnan(a)?;
+    let counts_exactly = a.dtype() == DType::F64 || (a.dtype() == DType::F32 && a.size() <= MAX_F32_COUNT);
+    if counts_exactly && over.requested_dtype().is_none() {
+        let pairs = where_(is_nan, 0, add(a, Scalar::from(Complex::<f64>::I))?)?.sum(over.clone())?;
+        return Ok((pairs.real()?, pairs.imag()?));
+    }
+    let sum = replace_nan(a, 0)?.sum(over.clone())?;
+    Ok((sum, logical_not(is_nan)?.sum(over.clone().dtype(DType::I64))?))
 }
 
 /// Returns the mean of the elements that are not NaN (`numpy.nanmean`); NaN if there are none. The dtypes are the same as for
 /// [`NdArray::mean`].
 ///
-/// Passes over memory: two fused reductions, the sum and the number of elements. One for integers.
+/// Passes over memory: one fused reduction for float32 and float64, the sum of complex numbers whose imaginary parts count. Otherwise two, for
+/// the sum and the number of elements: for float16, complex numbers, more than 2^24 elements of float32, and with a dtype. One for integers.
 ///
 /// # Errors
 /// The errors of [`NdArray::mean`].
@@ -144,14 +157,13 @@ fn count_numbers(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nanmean(a, axis=None, dtype=None, out=None, keepdims=False)", call = nanmean_from_args)]
+#[numpy("nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True)", call = nanmean_from_args)]
 pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let over = over.into().accepting_only("nanmean", &[AxisOption::KeepDims, AxisOption::DType])?;
+    let over = over.into().accepting_only("nanmean", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Where])?;
     if !a.dtype().is_inexact() {
         return a.mean(over);
     }
-    let sum = replace_nan(a, 0)?.sum(over.clone())?;
-    let count = count_numbers(a, &over)?;
+    let (sum, count) = sum_and_count(a, &over)?;
     let dtype = sum.dtype();
     divide(sum, count)?.astype(dtype)
 }
@@ -160,8 +172,7 @@ pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 ///
 /// The dtypes are the same as for [`NdArray::var`].
 ///
-/// Passes over memory: three fused reductions, for the sum, the number of elements and the squared distances. For integers, the
-/// passes of [`NdArray::var`].
+/// Passes over memory: those of [`nanmean`], and a fused reduction of the squared distances. For integers, the passes of [`NdArray::var`].
 ///
 /// # Errors
 /// The errors of [`NdArray::var`].
@@ -176,18 +187,21 @@ pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanvar_from_args)]
+#[numpy("nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None, where=True)", call = nanvar_from_args)]
 pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let over = over.into().accepting_only("nanvar", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Correction])?;
+    let over =
+        over.into().accepting_only("nanvar", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Correction, AxisOption::Where])?;
     if !a.dtype().is_inexact() {
         return a.var(over);
     }
     let (correction, dtype) = (over.requested_correction(), over.requested_dtype());
     let with = |over: AxisOptions, dtype: Option<DType>| if let Some(dtype) = dtype { over.dtype(dtype) } else { over };
-    let over = over.without_options();
+    let over = match over.mask() {
+        Some(mask) => over.without_options().only_where(mask),
+        None => over.without_options(),
+    };
     let is_nan = isnan(a)?;
-    let count = count_numbers(a, &over.clone().keepdims())?;
-    let sum = replace_nan(a, 0)?.sum(with(over.clone().keepdims(), dtype))?;
+    let (sum, count) = sum_and_count(a, &with(over.clone().keepdims(), dtype))?;
     let mean = divide(&sum, &count)?.astype(sum.dtype())?.eval()?.clone();
     // `false` is a weak scalar: it adopts the dtype of the array.
     let distance = where_(&is_nan, false, subtract(a, &mean)?.astype(a.dtype())?)?;
@@ -231,7 +245,7 @@ fn nanstd_from_args(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanstd_from_args)]
+#[numpy("nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None, where=True)", call = nanstd_from_args)]
 pub fn nanstd(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanvar(a, over)?.sqrt()
 }

@@ -2,10 +2,11 @@
 
 use cuprum_core::error::LinAlgFailure;
 use cuprum_core::ops::linalg::{
-    Form, QrMode, Triangle, cholesky, det, eig, eigh, inv, lu_factor, qr, slogdet, solve, solve_triangular, svd, svdvals,
+    Form, QrMode, Triangle, cholesky, det, eig, eigh, inv, logm, lu_factor, qr, qr_raw, schur, slogdet, solve, solve_triangular, sqrtm,
+    svd, svdvals,
 };
-use cuprum_core::testing::linalg::{Case, Kind, check_eigen, check_rectangular, check_square};
-use cuprum_core::{DType, Device, Error, NdArray, array};
+use cuprum_core::testing::linalg::{Case, Kind, check_eigen, check_functions, check_rectangular, check_schur, check_square};
+use cuprum_core::{Complex, DType, Device, Error, NdArray, array};
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
 
@@ -122,6 +123,121 @@ fn small_matrices_do_not_affect_each_other() {
     assert!(y[5].is_nan());
     assert_eq!((&x[..5], &x[6..]), (&y[..5], &y[6..]));
     assert_eq!(failure(cholesky(&spoiled, false)), (LinAlgFailure::NotPositiveDefinite, 5, count));
+}
+
+#[test]
+fn schur_forms_and_functions() {
+    for dtype in DTYPES {
+        for n in [1, 2, 3, 4, 17, 32, 33] {
+            for kind in kinds(dtype) {
+                check_schur(case(dtype, 1 + n % 3, n, n, kind)).unwrap();
+                check_functions(case(dtype, 1 + n % 3, n, n, kind)).unwrap();
+            }
+        }
+        check_schur(case(dtype, 1, 120, 120, Kind::Random)).unwrap();
+        check_functions(case(dtype, 1, 100, 100, Kind::Graded)).unwrap();
+        check_schur(case(dtype, 300, 3, 3, Kind::Random)).unwrap();
+        check_functions(case(dtype, 40, 5, 5, Kind::Random)).unwrap();
+    }
+}
+
+/// Returns the largest magnitude of an element of `a - b`, as a multiple of the largest magnitude of `b`.
+fn relative_error(a: &NdArray, b: &NdArray) -> f64 {
+    let largest = |x: &NdArray| x.abs().unwrap().astype(DType::F64).unwrap().to_vec::<f64>().unwrap().into_iter().fold(0.0, f64::max);
+    largest(&cuprum_core::subtract(a, b).unwrap()) / largest(b)
+}
+
+/// Normal matrices (rotations and permutations), Jordan blocks and triangular matrices.
+#[test]
+fn schur_forms_of_normal_and_defective_matrices() {
+    for n in [2, 3, 5, 12, 40] {
+        let shift = |k: usize| f64::from(u8::from(k / n == (k % n + 1) % n));
+        let jordan = |value: f64| move |k: usize| if k / n == k % n { value } else { f64::from(u8::from(k % n == k / n + 1)) };
+        let rotation = |k: usize| match (k / n, k % n) {
+            (i, j) if i / 2 == j / 2 && (n % 2 == 0 || i + 1 < n && j + 1 < n) => {
+                let (sin, cos) = (0.1 + (i / 2) as f64).sin_cos();
+                if i == j {
+                    cos
+                } else if i > j {
+                    sin
+                } else {
+                    -sin
+                }
+            }
+            (i, j) => f64::from(u8::from(i == j)),
+        };
+        let symmetric = |k: usize| 1.0 / ((k / n + k % n) as f64 + 1.0);
+        let skew = |k: usize| (k / n) as f64 - (k % n) as f64;
+        let matrices: [&dyn Fn(usize) -> f64; 7] = [&shift, &jordan(0.0), &jordan(1.0), &jordan(-1e30), &rotation, &symmetric, &skew];
+        for (which, element) in matrices.into_iter().enumerate() {
+            let a = NdArray::from_vec((0..n * n).map(element).collect::<Vec<f64>>(), [n, n]).unwrap();
+            for a in [a.clone(), a.astype(DType::C128).unwrap()] {
+                let (t, z) = schur(&a).unwrap();
+                let adjoint = if z.dtype().is_complex() { z.t().unwrap().conj().unwrap() } else { z.t().unwrap() };
+                let product = z.matmul(&t).unwrap().matmul(&adjoint).unwrap();
+                let error = relative_error(&product, &a) / f64::EPSILON;
+                assert!(error < 30.0 * n as f64, "matrix {which} of extent {n}: {error}");
+                let unit = cuprum_core::eye(n, n, 0, DType::F64).unwrap();
+                let error = relative_error(&adjoint.matmul(&z).unwrap(), &unit) / f64::EPSILON;
+                assert!(error < 30.0 * n as f64, "basis of matrix {which} of extent {n}: {error}");
+            }
+        }
+    }
+}
+
+/// Nilpotent matrices have exact logarithms: the series ends.
+#[test]
+fn logarithms_of_unipotent_matrices() {
+    for n in [2, 3, 6, 10] {
+        let unipotent = |k: usize| f64::from(u8::from(k % n == k / n || k % n == k / n + 1));
+        let a = NdArray::from_vec((0..n * n).map(unipotent).collect::<Vec<f64>>(), [n, n]).unwrap();
+        // log(1 + x) = x - x² / 2 + ..., where xᵏ has ones on diagonal k.
+        let expected = |k: usize| match (k % n).checked_sub(k / n) {
+            None | Some(0) => 0.0,
+            Some(k) => {
+                if k % 2 == 1 {
+                    1.0 / k as f64
+                } else {
+                    -1.0 / k as f64
+                }
+            }
+        };
+        let expected = NdArray::from_vec((0..n * n).map(expected).collect::<Vec<f64>>(), [n, n]).unwrap();
+        assert!(relative_error(&logm(&a).unwrap(), &expected) < 1e-14 * n as f64);
+    }
+}
+
+#[test]
+fn functions_on_the_branch_cut() {
+    let minus_one = array![[-1.0, 0.0], [0.0, -1.0]];
+    let log = logm(&minus_one).unwrap().to_vec::<Complex<f64>>().unwrap();
+    assert_eq!(log, [Complex::new(0.0, std::f64::consts::PI), Complex::ZERO, Complex::ZERO, Complex::new(0.0, std::f64::consts::PI)]);
+    assert_eq!(sqrtm(&minus_one).unwrap().to_vec::<Complex<f64>>().unwrap()[0], Complex::I);
+    // Rotations by less than a half turn have real logarithms: the angle.
+    let angle = 3.0f64;
+    let rotation = array![[angle.cos(), -angle.sin()], [angle.sin(), angle.cos()]];
+    let log = logm(&rotation).unwrap();
+    assert_eq!(log.dtype(), DType::F64);
+    assert!(relative_error(&log, &array![[0.0, -angle], [angle, 0.0]]) < 1e-15 * 10.0);
+    // One matrix with a negative eigenvalue makes the whole batch complex.
+    let batch = cuprum_core::stack([&array![[1.0]], &array![[-4.0]]], 0).unwrap();
+    assert_eq!(sqrtm(&batch).unwrap().to_vec::<Complex<f64>>().unwrap(), [Complex::ONE, Complex::new(0.0, 2.0)]);
+}
+
+#[test]
+fn matrices_without_a_function() {
+    assert_eq!(failure(sqrtm(&array![[0.0, 1.0], [0.0, 0.0]])), (LinAlgFailure::Singular, 0, 1));
+    assert_eq!(failure(logm(&array![[1.0, 2.0], [0.0, 0.0]])), (LinAlgFailure::Singular, 0, 1));
+    for bad in [f64::NAN, f64::INFINITY] {
+        let a = array![[1.0, bad], [0.0, 1.0]];
+        assert_eq!(failure(schur(&a)).0, LinAlgFailure::NotFinite);
+        assert_eq!(failure(sqrtm(&a)).0, LinAlgFailure::NotFinite);
+        assert_eq!(failure(logm(&a)).0, LinAlgFailure::NotFinite);
+    }
+    let empty = cuprum_core::zeros([3, 0, 0], DType::F64).unwrap();
+    assert_eq!(schur(&empty).unwrap().1.shape(), &[3, 0, 0]);
+    assert_eq!((sqrtm(&empty).unwrap().shape(), logm(&empty).unwrap().dtype()), (&[3, 0, 0][..], DType::F64));
+    assert_eq!(qr_raw(&cuprum_core::zeros([3, 0], DType::F64).unwrap()).unwrap().0.shape(), &[0, 3]);
 }
 
 /// Jordan blocks have one eigenvector each.

@@ -8,6 +8,7 @@ mod path;
 mod problem;
 mod team_kernels;
 
+use cuprum_core::call::QrMode;
 use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, Work, decline};
 
 use crate::device::{self, InCall};
@@ -31,6 +32,9 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     }
     if call.outputs.iter().any(|spec| !spec.layout.is_c_contiguous()) {
         decline!("outputs that are not in C order");
+    }
+    if matches!(task, Linalg::Schur | Linalg::Function(_) | Linalg::Qr { mode: QrMode::Raw }) {
+        decline!("the host computes Schur forms, functions of matrices and QR decompositions in LAPACK's form");
     }
     let Some(problem) = Problem::new(call, task) else { decline!("matrices with too many elements") };
     let path = path::choose(&problem);

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::explain::push_explain_record;
+use super::explain::{hint, push_explain_record};
 use super::record::{CallRecord, dtypes, shapes};
 use super::trace;
 use crate::array::{Array, StoredArray};
@@ -59,6 +59,7 @@ fn run_observed(call: &Call) -> Result<Outputs> {
         served_by: state.served_by,
         declined: std::mem::take(&mut state.declined),
         chosen: state.chosen.take(),
+        hint: if state.wants_reasons { hint(call, &state.outputs) } else { None },
         ..CallRecord::of_call(call)
     });
     if state.wants_reasons {

@@ -1,28 +1,34 @@
 //! [`explain`], and records of launches that bypassed dispatch.
 
 use std::cell::RefCell;
+use std::sync::{Arc, Weak};
 
 use super::record::CallRecord;
 use super::trace;
-use crate::call::{ModeGuard, wants_reasons};
-use crate::device::Stream;
+use crate::array::StoredArray;
+use crate::call::{Call, Linalg, ModeGuard, Work, wants_reasons};
+use crate::device::{Buffer, Stream};
 use crate::error::Result;
 
 thread_local! {
     static EXPLAIN_RECORDS: RefCell<Option<Vec<CallRecord>>> = const { RefCell::new(None) };
+    /// Buffers of the inverse matrices that calls of the innermost [`explain`] computed.
+    static INVERSES: RefCell<Vec<Weak<dyn Buffer>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `f` and returns its result with the record of every call that this thread dispatched, in order.
 ///
 /// Deferred arrays that `f` builds but does not evaluate are not included: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
 pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
-    struct RestoreRecords(Option<Vec<CallRecord>>);
+    struct RestoreRecords(Option<Vec<CallRecord>>, Vec<Weak<dyn Buffer>>);
     impl Drop for RestoreRecords {
         fn drop(&mut self) {
             EXPLAIN_RECORDS.replace(self.0.take());
+            INVERSES.replace(std::mem::take(&mut self.1));
         }
     }
-    let (_guard, _restore) = (ModeGuard::formatting_reasons(), RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new()))));
+    let outer = RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSES.take());
+    let (_guard, _restore) = (ModeGuard::formatting_reasons(), outer);
     let result = f();
     let records = EXPLAIN_RECORDS.take().unwrap_or_default();
     (result, records)
@@ -47,6 +53,26 @@ pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> CallRecord, w
         push_explain_record(Some(record));
     }
     result
+}
+
+/// Returns a hint for the record of `call`, whose results are `outputs`: a product with an inverse matrix is the solution of a linear system.
+///
+/// Views share the buffer of the inverse, so `inv(a).T @ b` has the hint too.
+pub(super) fn hint(call: &Call, outputs: &[StoredArray]) -> Option<&'static str> {
+    if EXPLAIN_RECORDS.with_borrow(Option::is_none) {
+        return None;
+    }
+    INVERSES.with_borrow_mut(|inverses| match &call.work {
+        Work::Linalg(Linalg::Inverse) => {
+            inverses.extend(outputs.iter().map(|output| Arc::downgrade(output.buffer())));
+            None
+        }
+        Work::Contract(_) => {
+            let is_inverse = |a: &StoredArray| inverses.iter().any(|known| std::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(a.buffer())));
+            call.inputs.iter().any(is_inverse).then_some("solve(a, b) is faster and more accurate than inv(a) @ b")
+        }
+        _ => None,
+    })
 }
 
 /// Appends `record` to the records of this thread's innermost [`explain`], if there is one.

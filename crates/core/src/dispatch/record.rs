@@ -40,6 +40,8 @@ pub struct CallRecord {
     pub declined: Vec<(&'static str, String)>,
     /// Under the order `auto`: the accelerator tried first, with the reason (see [`tuning`](crate::tuning)). Else `None`.
     pub chosen: Option<String>,
+    /// Advice for [`explain`](super::explain): another way to compute the same that is faster or more accurate. `None` if there is none.
+    pub hint: Option<&'static str>,
     /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)). `dtypes` and `shapes` are
     /// then those of all array arguments. `None` for a launch of a graph.
     pub launch: Option<KernelLaunch>,
@@ -76,6 +78,7 @@ impl CallRecord {
             served_by: None,
             declined: Vec::new(),
             chosen: None,
+            hint: None,
             launch: None,
         }
     }
@@ -95,6 +98,7 @@ impl CallRecord {
             served_by,
             declined: Vec::new(),
             chosen: None,
+            hint: None,
             launch: None,
         }
     }
@@ -122,6 +126,7 @@ impl CallRecord {
             served_by: Some(accelerator),
             declined: Vec::new(),
             chosen: None,
+            hint: None,
             launch: Some(launch),
         }
     }
@@ -159,6 +164,9 @@ impl fmt::Display for CallRecord {
         }
         for (name, why) in &self.declined {
             write!(f, "\n    {name} declined: {why}")?;
+        }
+        if let Some(hint) = self.hint {
+            write!(f, "\n    hint: {hint}")?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ pub use self::fill::Fill;
 pub use self::gather::Gather;
 pub use self::histogram::{Binning, Histogram};
 pub(crate) use self::kernel_modes::{ModeGuard, blocks_on_compilation, wants_reasons};
-pub use self::linalg::{Form, Linalg, QrMode, SingularVectors, Triangle};
+pub use self::linalg::{Form, Linalg, MatrixFunction, QrMode, SingularVectors, Triangle};
 pub use self::map::Map;
 pub use self::outcome::{Outcome, Reason};
 pub use self::output_spec::OutputSpec;

@@ -4,6 +4,8 @@
 //! dtypes are an error.
 
 mod factors;
+mod on_host;
+mod schur;
 mod spectral;
 mod systems;
 
@@ -16,8 +18,9 @@ use crate::op::Op;
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::equal;
 
-pub use self::factors::{cholesky, lu_factor, qr, qr_r};
-pub use self::spectral::{eig, eigh, eigvals, eigvalsh, svd, svdvals};
+pub use self::factors::{cholesky, lu_factor, qr, qr_r, qr_raw};
+pub use self::schur::{logm, schur, sqrtm};
+pub use self::spectral::{eig, eigh, eigvals, eigvalsh, svd, svd_hermitian, svdvals};
 pub use self::systems::{det, inv, slogdet, solve, solve_triangular};
 pub use crate::call::{Form, QrMode, Triangle};
 
@@ -36,6 +39,10 @@ super::ops! { Linalg after scatter:
     EIGVALSH "eigvalsh" 1;
     EIG "eig" 1;
     EIGVALS "eigvals" 1;
+    QR_RAW "qr_raw" 1, else |inputs, parameters| on_host::compute(Op(&QR_RAW), inputs, parameters);
+    SCHUR "schur" 1, else |inputs, parameters| on_host::compute(Op(&SCHUR), inputs, parameters);
+    SQRTM "sqrtm" 1, else |inputs, parameters| on_host::compute(Op(&SQRTM), inputs, parameters);
+    LOGM "logm" 1, else |inputs, parameters| on_host::compute(Op(&LOGM), inputs, parameters);
 }
 
 /// A batch of matrices: an array whose last two axes are the matrices, in a dtype that [`Linalg`] kernels take, and the extents of that

@@ -1,6 +1,8 @@
 //! Residual tests of the family Linalg, as in LAPACK's test programs. Each test computes a ratio: the backward error, divided by the
 //! machine epsilon, the extent and the norm of the matrix. The ratio must be below [`THRESHOLD`].
 
+mod schur;
+
 use num_complex::Complex;
 
 use crate::array::NdArray;
@@ -9,9 +11,12 @@ use crate::device::with_device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::linalg::{
-    cholesky, det, eig, eigh, eigvals, eigvalsh, inv, lu_factor, qr, qr_r, slogdet, solve, solve_triangular, svd, svdvals,
+    cholesky, det, eig, eigh, eigvals, eigvalsh, inv, lu_factor, qr, qr_r, qr_raw, slogdet, solve, solve_triangular, svd, svd_hermitian,
+    svdvals,
 };
 use crate::types::device::Device;
+
+pub use self::schur::{check_functions, check_schur};
 
 /// Upper bound of the ratios, as in LAPACK's test programs.
 pub const THRESHOLD: f64 = 30.0;
@@ -265,6 +270,9 @@ pub fn check_hermitian(case: Case) -> Result<(), String> {
         let (_, matrices) = case.matrices(n, n, 3, symmetric).map_err(text)?;
         let (w, v) = eigh(&array, triangle).map_err(text)?;
         let alone = host(&eigvalsh(&array, triangle).map_err(text)?).map_err(text)?;
+        if triangle == Triangle::Lower {
+            check_hermitian_svd(&case, &array, &matrices)?;
+        }
         let (w, v) = (host(&w).map_err(text)?, host(&v).map_err(text)?);
         for (((a, w), v), alone) in matrices.iter().zip(&w).zip(&v).zip(&alone) {
             let size = w.values.iter().map(|w| w.norm()).fold(a.norm(), nan_max);
@@ -291,6 +299,22 @@ pub fn check_hermitian(case: Case) -> Result<(), String> {
                     return Err(format!("cholesky: the other triangle is not zero for {case:?}"));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// Tests the singular values of Hermitian `matrices`, which are the lower triangles of `array`.
+fn check_hermitian_svd(case: &Case, array: &NdArray, matrices: &[Dense]) -> Result<(), String> {
+    let (u, s, vh) = svd_hermitian(array).map_err(text)?;
+    let (u, s, vh) = (host(&u).map_err(text)?, host(&s).map_err(text)?, host(&vh).map_err(text)?);
+    for (((a, u), s), vh) in matrices.iter().zip(&u).zip(&s).zip(&vh) {
+        let size = s.values.iter().map(|s| s.norm()).fold(a.norm(), nan_max);
+        case.check("svd_hermitian", a.minus(&u.columns_scaled(&s.values).times(vh)).norm(), size)?;
+        case.check_orthonormal("u of svd_hermitian", u)?;
+        case.check_orthonormal("vh of svd_hermitian", &vh.adjoint())?;
+        if !s.values.is_sorted_by(|x, y| x.re >= y.re) || s.values.iter().any(|s| s.re < 0.0) {
+            return Err(format!("svd_hermitian: singular values are not descending for {case:?}"));
         }
     }
     Ok(())
@@ -393,6 +417,25 @@ pub fn check_rectangular(case: Case) -> Result<(), String> {
             let top = Dense::from_fn(k, n, |i, j| r.at(i, j));
             case.check("r alone", alone.adjoint().times(alone).minus(&top.adjoint().times(&top)).norm(), a.norm() * a.norm())?;
         }
+    }
+    let (h, tau) = qr_raw(&array).map_err(text)?;
+    let alone = host(&qr_r(&array).map_err(text)?).map_err(text)?;
+    for (((a, h), tau), alone) in matrices.iter().zip(&host(&h).map_err(text)?).zip(&host(&tau).map_err(text)?).zip(&alone) {
+        let r = Dense::from_fn(k, n, |i, j| if i <= j { h.at(j, i) } else { Complex::ZERO });
+        case.check("r of qr_raw", alone.minus(&r).norm(), a.norm())?;
+        // Applies the reflections in reverse order: q @ r.
+        let mut product = Dense::from_fn(m, n, |i, j| if i < k { r.at(i, j) } else { Complex::ZERO });
+        for reflection in (0..k).rev() {
+            let v = Dense::from_fn(m, 1, |i, _| match i.cmp(&reflection) {
+                std::cmp::Ordering::Less => Complex::ZERO,
+                std::cmp::Ordering::Equal => Complex::ONE,
+                std::cmp::Ordering::Greater => h.at(reflection, i),
+            });
+            let coefficients = v.adjoint().times(&product);
+            let change = v.times(&coefficients);
+            product = Dense::from_fn(m, n, |i, j| product.at(i, j) - change.at(i, j) * tau.at(0, reflection));
+        }
+        case.check("qr_raw", a.minus(&product).norm(), a.norm())?;
     }
     let alone = host(&svdvals(&array).map_err(text)?).map_err(text)?;
     for full in [false, true] {

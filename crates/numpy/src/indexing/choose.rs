@@ -10,7 +10,7 @@ use crate::manipulation::broadcast_arrays;
 
 fn choose_from_args(args: &Args) -> Result<Value> {
     let mode = Bounds::from_args(args, "mode")?;
-    choose(&args.indices("a")?, &args.arrays("choices")?, mode).map(Value::Array)
+    choose(&args.indices("a")?, args.arrays("choices")?, mode).map(Value::Array)
 }
 
 /// Returns, for each index in `a`, the element at the same position of the array `choices[index]` (`numpy.choose`). All arrays broadcast
@@ -28,14 +28,15 @@ fn choose_from_args(args: &Args) -> Result<Value> {
 /// use cuprum::{Bounds, NdArray, choose};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[10, 20, 30])?);
-/// let chosen = choose(&NdArray::from_slice(&[0, 1, 0])?, &[a, b], Bounds::Raise)?;
+/// let chosen = choose(&NdArray::from_slice(&[0, 1, 0])?, [&a, &b], Bounds::Raise)?;
 /// assert_eq!(chosen.to_vec::<i32>()?, [1, 20, 3]);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("choose(a, choices, out=None, mode='raise')", call = choose_from_args)]
-pub fn choose(a: &NdArray, choices: &[NdArray], mode: Bounds) -> Result<NdArray> {
+pub fn choose(a: &NdArray, choices: impl IntoIterator<Item: AsRef<NdArray>>, mode: Bounds) -> Result<NdArray> {
     let name = "choose";
+    let choices: Vec<NdArray> = choices.into_iter().map(|choice| choice.as_ref().clone()).collect();
     if a.dtype().is_inexact() {
         return Err(Error::dtype(name, "the indices must be integers", &[a.dtype()]));
     }
@@ -49,7 +50,7 @@ pub fn choose(a: &NdArray, choices: &[NdArray], mode: Bounds) -> Result<NdArray>
         Bounds::Wrap => remainder(&indices, count)?,
         Bounds::Clip => clip(&indices, Some(0.into()), Some((count - 1).into()))?,
     };
-    let all = broadcast_arrays([&[indices], choices].concat())?;
+    let all = broadcast_arrays(std::iter::once(indices).chain(choices))?;
     let joined = stack(&all[1..], 0)?;
     let chosen = take_along_axis(&joined, &all[0].expand_dims(0)?, 0).map_err(|error| match error {
         Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },

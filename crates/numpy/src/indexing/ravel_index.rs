@@ -94,7 +94,7 @@ fn ravel_multi_index_from_args(args: &Args) -> Result<Value> {
             None => vec![Bounds::parse(args.op(), value)?],
         },
     };
-    ravel_multi_index(&indices, args.shape("dims")?, &modes, Order::from_args(args, "order")?).map(Value::Array)
+    ravel_multi_index(indices, args.shape("dims")?, &modes, Order::from_args(args, "order")?).map(Value::Array)
 }
 
 /// Returns indices into the flattened array for an index along each axis (`numpy.ravel_multi_index`).
@@ -113,13 +113,19 @@ fn ravel_multi_index_from_args(args: &Args) -> Result<Value> {
 /// use cuprum::{Bounds, NdArray, Order, ravel_multi_index};
 /// # fn main() -> cuprum::Result<()> {
 /// let (row, column) = (NdArray::from_slice(&[0, 1])?, NdArray::from_slice(&[1, 2])?);
-/// let flat = ravel_multi_index(&[row, column], [2, 3], &[Bounds::Raise], Order::C)?;
+/// let flat = ravel_multi_index([&row, &column], [2, 3], &[Bounds::Raise], Order::C)?;
 /// assert_eq!(flat.to_vec::<i64>()?, [1, 5]);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("ravel_multi_index(multi_index, dims, mode='raise', order='C')", call = ravel_multi_index_from_args)]
-pub fn ravel_multi_index(multi_index: &[NdArray], dims: impl IntoShape, modes: &[Bounds], order: Order) -> Result<NdArray> {
+pub fn ravel_multi_index(
+    multi_index: impl IntoIterator<Item: AsRef<NdArray>>,
+    dims: impl IntoShape,
+    modes: &[Bounds],
+    order: Order,
+) -> Result<NdArray> {
+    let multi_index: Vec<NdArray> = multi_index.into_iter().map(|index| index.as_ref().clone()).collect();
     let (name, dims) = ("ravel_multi_index", dims.into_shape());
     checked_size(name, &dims)?;
     if multi_index.len() != dims.len() || dims.is_empty() {

@@ -16,12 +16,13 @@ fn read_operands(args: &Args, name: &str) -> Result<Vec<Operand>> {
 }
 
 fn select_from_args(args: &Args) -> Result<Value> {
-    select(&args.arrays("condlist")?, &read_operands(args, "choicelist")?, Operand::from_args(args, "default")?).map(Value::Array)
+    select(args.arrays("condlist")?, read_operands(args, "choicelist")?, Operand::from_args(args, "default")?).map(Value::Array)
 }
 
 /// Returns for each element the choice of the first condition that is true, or the default (`numpy.select`).
 ///
-/// Conditions, choices and the default broadcast. Numbers are weak. The result is deferred.
+/// Conditions, choices and the default broadcast. Choices are arrays or numbers; a list of both has elements of type [`Operand`]. Numbers are
+/// weak. The result is deferred.
 ///
 /// Passes over memory: one.
 ///
@@ -34,15 +35,24 @@ fn select_from_args(args: &Args) -> Result<Value> {
 /// # use cuprum_backend_cpu as _;
 /// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
+/// use cuprum::{Operand, select};
 /// let a = cuprum::arange(0, 5, 1)?;
-/// let chosen = cuprum::select(&[a.less(2)?, a.greater(3)?], &[(&a).into(), (-1).into()], 9)?;
+/// let chosen = select([a.less(2)?, a.greater(3)?], [-1, 7], &a)?;
+/// assert_eq!(chosen.to_vec::<i64>()?, [-1, -1, 2, 3, 7]);
+/// let chosen = select([a.less(2)?, a.greater(3)?], [Operand::from(&a), Operand::from(-1)], 9)?;
 /// assert_eq!(chosen.to_vec::<i64>()?, [0, 1, 9, 9, -1]);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("select(condlist, choicelist, default=0)", differs = "Python ints as choices of unsigned arrays are accepted", call = select_from_args)]
-pub fn select(conditions: &[NdArray], choices: &[Operand], default: impl Into<Operand>) -> Result<NdArray> {
+pub fn select(
+    conditions: impl IntoIterator<Item: AsRef<NdArray>>,
+    choices: impl IntoIterator<Item: Into<Operand>>,
+    default: impl Into<Operand>,
+) -> Result<NdArray> {
     let (name, default) = ("select", default.into());
+    let conditions: Vec<NdArray> = conditions.into_iter().map(|condition| condition.as_ref().clone()).collect();
+    let choices: Vec<Operand> = choices.into_iter().map(Into::into).collect();
     if conditions.len() != choices.len() {
         return Err(Error::value(name, "list of cases must be same length as list of conditions"));
     }
@@ -85,7 +95,7 @@ fn piecewise_from_args(args: &Args) -> Result<Value> {
         Some(items) => items.iter().map(|item| item.array(args.op())?.item()).collect::<Result<Vec<_>>>()?,
         None => return Err(Error::value("piecewise", "the values must be a list of numbers")),
     };
-    piecewise(&x, &conditions, &values).map(Value::Array)
+    piecewise(&x, conditions, values).map(Value::Array)
 }
 
 /// Returns an array of the dtype and shape of `x` that contains value `i` where condition `i` is true (`numpy.piecewise`).
@@ -102,16 +112,22 @@ fn piecewise_from_args(args: &Args) -> Result<Value> {
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
-/// use cuprum::{Scalar, array, piecewise};
+/// use cuprum::{array, piecewise};
 /// # fn main() -> cuprum::Result<()> {
 /// let x = array![-2.0, 0.5, 3.0];
-/// let clipped = piecewise(&x, &[x.less(0)?, x.greater(1)?], &[Scalar::from(-1.0), Scalar::from(1.0)])?;
+/// let clipped = piecewise(&x, [x.less(0)?, x.greater(1)?], [-1.0, 1.0])?;
 /// assert_eq!(clipped, array![-1.0, 0.0, 1.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("piecewise(x, condlist, funclist)", differs = "values instead of functions", call = piecewise_from_args)]
-pub fn piecewise(x: &NdArray, conditions: &[NdArray], values: &[Scalar]) -> Result<NdArray> {
+pub fn piecewise(
+    x: &NdArray,
+    conditions: impl IntoIterator<Item: AsRef<NdArray>>,
+    values: impl IntoIterator<Item: Into<Scalar>>,
+) -> Result<NdArray> {
+    let conditions: Vec<NdArray> = conditions.into_iter().map(|condition| condition.as_ref().clone()).collect();
+    let values: Vec<Scalar> = values.into_iter().map(Into::into).collect();
     let (name, n) = ("piecewise", conditions.len());
     if values.len() != n && values.len() != n + 1 {
         return Err(Error::value(name, format!("with {n} condition(s), either {n} or {} functions are expected", n + 1)));
@@ -124,7 +140,7 @@ pub fn piecewise(x: &NdArray, conditions: &[NdArray], values: &[Scalar]) -> Resu
     };
     let otherwise = values.get(n).copied().unwrap_or(Scalar::Int(0));
     let mut result = cuprum_core::broadcast_to(&constant(otherwise)?, x.shape())?;
-    for (condition, &value) in conditions.iter().zip(values) {
+    for (condition, &value) in conditions.iter().zip(&values) {
         if condition.shape() != x.shape() {
             return Err(Error::shape(name, "a condition has another shape than the array", &[condition.shape(), x.shape()]));
         }

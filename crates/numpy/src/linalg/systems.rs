@@ -2,7 +2,7 @@
 
 use cuprum_core::function::IntoValue;
 use cuprum_core::layout::normalize_axes;
-use cuprum_core::ops::linalg::{inv, solve, svd};
+use cuprum_core::ops::linalg::{inv, solve, svd, svd_hermitian};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{Error, NdArray, Result, axis, divide, greater, matmul, multiply, numpy, subtract, where_};
 
@@ -95,18 +95,20 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
     if rcond.is_some() && (rtol.is_some() || args.is_none("rtol")) {
         return Err(Error::value(args.op(), "`rtol` and `rcond` can't be both set."));
     }
-    args.bool_or("hermitian", false)?;
+    let hermitian = args.bool_or("hermitian", false)?;
     let exact = args.is_none("rtol").then(|| {
         let extent = a.shape().iter().rev().take(2).copied().max().unwrap_or(0);
         filled(&a, &[], extent as f64 * epsilon(a.dtype()), a.dtype().real())
     });
     let cutoff = rcond.or(rtol).map(Ok).or(exact).transpose()?;
-    pinv(&a, cutoff.as_ref()).map(Value::Array)
+    let inverse = if hermitian { pinv_hermitian } else { pinv };
+    inverse(&a, cutoff.as_ref()).map(Value::Array)
 }
 
 /// Returns the Moore-Penrose pseudo-inverses of matrices (`numpy.linalg.pinv`).
 ///
 /// Singular values up to `rtol` times the largest count as 0; the default is 1e-15. `rtol` may be an array with a value for each matrix.
+/// [`pinv_hermitian`] is faster for Hermitian matrices.
 ///
 /// # Errors
 /// Fewer than two dimensions, float16, or a matrix with NaN or infinities.
@@ -124,13 +126,44 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("linalg.pinv(a, rcond=None, hermitian=False, *, rtol=1e-15)", call = pinv_from_args)]
 pub fn pinv(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
+    pinv_by(a, rtol, |a| svd(a, false))
+}
+
+/// Returns the Moore-Penrose pseudo-inverses of Hermitian matrices from their eigenvalues (`numpy.linalg.pinv` with `hermitian=True`).
+///
+/// Only the lower triangles are read. `rtol` is as in [`pinv`].
+///
+/// # Errors
+/// Matrices that are not square, float16, or a matrix with NaN or infinities.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// let p = cuprum::linalg::pinv_hermitian(&array![[-2.0, 0.0], [0.0, 0.0]], None)?.to_vec::<f64>()?;
+/// assert!((p[0] + 0.5).abs() < 1e-15 && p[1..].iter().all(|v| v.abs() < 1e-15));
+/// # Ok(())
+/// # }
+/// ```
+pub fn pinv_hermitian(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
+    pinv_by(a, rtol, svd_hermitian)
+}
+
+/// Returns pseudo-inverses of matrices that `decompose` decomposes.
+fn pinv_by(
+    a: &NdArray,
+    rtol: Option<&NdArray>,
+    decompose: impl FnOnce(&NdArray) -> Result<(NdArray, NdArray, NdArray)>,
+) -> Result<NdArray> {
     let a = as_inexact(a)?;
     if let [batch @ .., m, n] = a.shape()
         && (*m == 0 || *n == 0)
     {
         return filled(&a, &[batch, &[*n, *m]].concat(), 0, a.dtype());
     }
-    let (u, s, vh) = svd(&a, false).map_err(|e| e.with_function_name("pinv"))?;
+    let (u, s, vh) = decompose(&a).map_err(|e| e.with_function_name("pinv"))?;
     let largest = s.max(axis(-1).keepdims())?;
     let cutoff = match rtol {
         Some(rtol) => multiply(largest, rtol.expand_dims(-1)?)?,

@@ -95,6 +95,7 @@ pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, bat
         Linalg::Svd { vectors } => run.svd(vectors)?,
         Linalg::Eigh { triangle, vectors } => run.hermitian_eigen(triangle, vectors)?,
         Linalg::Eig { vectors } => run.eigen(vectors)?,
+        Linalg::Schur | Linalg::Function(_) => decline!("cuSOLVER has no Schur decomposition"),
     }
     device::done(call, run.outputs)
 }

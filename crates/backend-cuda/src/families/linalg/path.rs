@@ -39,7 +39,7 @@ impl Crossover {
             Linalg::Qr { .. } => (128.0, 2),
             Linalg::Svd { .. } => (110.0, 3),
             Linalg::Eigh { .. } => (23.9, EVERY_BATCH),
-            Linalg::Eig { .. } => (0.5, EVERY_BATCH),
+            Linalg::Eig { .. } | Linalg::Schur | Linalg::Function(_) => (0.5, EVERY_BATCH),
         };
         Crossover { base, power }
     }

@@ -50,7 +50,7 @@ impl Operation {
             Linalg::Svd { vectors: SingularVectors::Reduced } => (7, 1),
             Linalg::Svd { vectors: SingularVectors::Full } => (7, 3),
             Linalg::Eigh { triangle, vectors } => (8, u32::from(vectors) | upper(triangle) << 1),
-            Linalg::Eig { .. } => return None,
+            Linalg::Eig { .. } | Linalg::Schur | Linalg::Function(_) | Linalg::Qr { mode: QrMode::Raw } => return None,
         };
         Some(Operation { code, option })
     }
@@ -85,7 +85,7 @@ fn arena_bytes(problem: &Problem, operation: Operation, team: u32) -> usize {
             let right = if vectors { matrix(least, least) } else { 0 };
             vec![matrix(least, rows), right, take(least, real), left]
         }
-        Linalg::Eigh { .. } | Linalg::Eig { .. } => {
+        Linalg::Eigh { .. } | Linalg::Eig { .. } | Linalg::Schur | Linalg::Function(_) => {
             let rotation = (2 * real + item).next_multiple_of(item);
             vec![matrix(n, n), matrix(n, if vectors { n } else { 0 }), take(n.div_ceil(2), rotation), take(n, real)]
         }

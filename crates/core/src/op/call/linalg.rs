@@ -5,7 +5,7 @@ use super::request::Request;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
-use crate::op::Family;
+use crate::op::{Family, Parameters};
 
 /// A decomposition of each matrix of a batch, or the solution of linear systems.
 ///
@@ -75,6 +75,23 @@ pub enum Linalg {
         /// Whether the eigenvectors are an output.
         vectors: bool,
     },
+    /// The Schur decomposition `a = z @ t @ zᴴ` of a matrix (n, n): outputs `t` and the unitary `z`. `t` is upper triangular for complex
+    /// matrices. For real matrices, it is block upper triangular with a block (2, 2) for each pair of conjugate eigenvalues; the diagonal
+    /// elements of such a block are equal, and the other elements have opposite signs. A matrix with infinities or NaN is an error, and so
+    /// is an iteration that does not converge.
+    Schur,
+    /// A function of a matrix (n, n), as a complex matrix (n, n). The imaginary parts are zeros if the matrix is real and has no negative
+    /// eigenvalue. A matrix without a result is singular. The other errors are those of [`Linalg::Schur`].
+    Function(MatrixFunction),
+}
+
+/// A function of a square matrix with the values of the principal branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatrixFunction {
+    /// The principal square root: eigenvalues have a real part that is not negative.
+    SquareRoot,
+    /// The principal logarithm: eigenvalues have an imaginary part in (-pi, pi].
+    Logarithm,
 }
 
 /// A triangle of a square matrix, with the diagonal.
@@ -109,6 +126,9 @@ pub enum QrMode {
     Complete,
     /// Outputs only `r` (k, n).
     R,
+    /// Outputs `h` (n, m) and `tau` (k), LAPACK's form: `h` is the transpose of a matrix with `r` on and above the diagonal and the
+    /// vectors of Householder reflections below. `q` is the product of `I - tau[i] * v @ vᴴ`.
+    Raw,
 }
 
 /// Selects the outputs of a singular value decomposition of a matrix (m, n), with k = min(m, n).
@@ -125,6 +145,9 @@ pub enum SingularVectors {
 impl Request for Linalg {
     fn family(&self) -> Family {
         Family::Linalg
+    }
+    fn parameters(&self) -> Option<&Parameters> {
+        Some(self)
     }
     fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         match *self {

@@ -1,6 +1,6 @@
 //! Cholesky, LU and QR decompositions.
 
-use super::{CHOLESKY, LU_FACTOR, Matrices, QR};
+use super::{CHOLESKY, LU_FACTOR, Matrices, QR, QR_RAW};
 use crate::array::NdArray;
 use crate::call::{Linalg, QrMode, Triangle};
 use crate::dtype::DType;
@@ -73,10 +73,10 @@ pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
 /// Returns the QR decomposition of matrices: `q` with orthonormal columns and upper triangular `r` (`numpy.linalg.qr`).
 ///
 /// For matrices (m, n) and k = min(m, n), `q` is (m, k) and `r` is (k, n). With [`QrMode::Complete`], `q` is (m, m) and `r` is (m, n). The
-/// signs of the diagonal of `r` are unspecified. [`qr_r`] computes `r` alone.
+/// signs of the diagonal of `r` are unspecified. [`qr_r`] computes `r` alone, [`qr_raw`] the factors in LAPACK's form.
 ///
 /// # Errors
-/// Fewer than two dimensions, float16, or [`QrMode::R`].
+/// Fewer than two dimensions, float16, [`QrMode::R`], or [`QrMode::Raw`].
 ///
 /// # Examples
 /// ```
@@ -90,7 +90,7 @@ pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.qr(a, mode='reduced')", differs = "without the mode 'raw'", call = qr_from_args)]
+#[numpy("linalg.qr(a, mode='reduced')", call = qr_from_args)]
 pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
     let a = Matrices::new(QR, a)?;
     let (m, n, dtype) = (a.rows, a.columns, a.array.dtype());
@@ -98,6 +98,7 @@ pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
         QrMode::Reduced => a.min_extent(),
         QrMode::Complete => m,
         QrMode::R => return Err(Error::value(QR.name(), "gives two results; use qr_r")),
+        QrMode::Raw => return Err(Error::value(QR.name(), "gives q and r; use qr_raw")),
     };
     if a.is_empty() {
         return Ok((a.identities(m, k)?, a.full(0.0, dtype, &[k, n])?));
@@ -120,6 +121,41 @@ pub fn qr_r(a: &NdArray) -> Result<NdArray> {
     Ok(r)
 }
 
+/// Returns the QR decomposition in LAPACK's form: `h` and `tau` (`numpy.linalg.qr` with `mode='raw'`).
+///
+/// For matrices (m, n) and k = min(m, n), `h` is (n, m) and `tau` is (k). The transpose of `h` has the factor `r` on and above its diagonal.
+/// Below the diagonal, column i holds the elements of a vector `v` that follow its i zeros and its one. The factor `q` is the product of the
+/// reflections `I - tau[i] * v @ vᴴ` for ascending i. `tau` is real, in the dtype of `h`; an element 0 stands for the identity.
+///
+/// The CPU computes; arrays of devices without a kernel are copied.
+///
+/// # Errors
+/// Fewer than two dimensions, or float16.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::qr_raw};
+/// # fn main() -> cuprum::Result<()> {
+/// let (h, tau) = qr_raw(&array![[3.0], [4.0]])?;
+/// let (h, tau) = (h.to_vec::<f64>()?, tau.to_vec::<f64>()?);
+/// // The reflection maps (3, 4) to (-5, 0).
+/// assert!((h[0] + 5.0).abs() < 1e-14 && (h[1] - 0.5).abs() < 1e-14 && (tau[0] - 1.6).abs() < 1e-14);
+/// # Ok(())
+/// # }
+/// ```
+pub fn qr_raw(a: &NdArray) -> Result<(NdArray, NdArray)> {
+    let a = Matrices::new(QR_RAW, a)?;
+    let (m, n, k, dtype) = (a.rows, a.columns, a.min_extent(), a.array.dtype());
+    if a.is_empty() {
+        return Ok((a.full(0.0, dtype, &[n, m])?, a.full(0.0, dtype, &[k])?));
+    }
+    let outputs = [a.output_spec(dtype, &[n, m])?, a.output_spec(dtype, &[k])?];
+    let [h, tau] = a.run(QR_RAW, outputs, Linalg::Qr { mode: QrMode::Raw })?;
+    Ok((h, tau))
+}
+
 fn qr_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let both = |mode| qr(&a, mode).map(|(q, r)| Value::tuple([q.into(), r.into()]));
@@ -127,6 +163,7 @@ fn qr_from_args(args: &Args) -> Result<Value> {
         Some(Value::Str(mode)) if mode == "reduced" => both(QrMode::Reduced),
         Some(Value::Str(mode)) if mode == "complete" => both(QrMode::Complete),
         Some(Value::Str(mode)) if mode == "r" => qr_r(&a).map(Value::Array),
-        _ => Err(Error::value(args.op(), "mode is 'reduced', 'complete' or 'r'")),
+        Some(Value::Str(mode)) if mode == "raw" => qr_raw(&a).map(|(h, tau)| Value::tuple([h.into(), tau.into()])),
+        _ => Err(Error::value(args.op(), "mode is 'reduced', 'complete', 'r' or 'raw'")),
     }
 }

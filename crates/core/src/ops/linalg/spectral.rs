@@ -1,18 +1,21 @@
 //! Singular values and eigenvalues.
 
+use super::on_host::complex_of;
 use super::{EIG, EIGH, EIGVALS, EIGVALSH, Matrices, SVD, SVDVALS};
 use crate::array::NdArray;
 use crate::call::{Linalg, SingularVectors, Triangle};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::elementwise::equal;
+use crate::ops::creation::full_on_device;
+use crate::ops::elementwise::{add, equal, less, multiply, subtract, where_};
+use crate::ops::reduce::axis;
 use crate::ops::value::{Args, Value};
 use cuprum_macros::numpy;
 
 /// Returns the singular value decomposition of matrices: `u`, `s`, `vh` with `a = u @ diag(s) @ vh` (`numpy.linalg.svd`).
 ///
 /// For matrices (m, n) and k = min(m, n), `u` is (m, m) and `vh` (n, n) with `full_matrices`, else (m, k) and (k, n). `s` (k) is real and
-/// descending. Signs of the vectors are unspecified. [`svdvals`] computes `s` alone.
+/// descending. Signs of the vectors are unspecified. [`svdvals`] computes `s` alone, [`svd_hermitian`] is faster for Hermitian matrices.
 ///
 /// # Errors
 /// Fewer than two dimensions, float16, or a matrix with NaN or infinities ([`crate::Error::LinAlg`]).
@@ -43,15 +46,56 @@ pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArra
     Ok((u, s, vh))
 }
 
-/// Calls [`svd`] or [`svdvals`] with Python-like arguments. The argument `hermitian` has no effect.
+/// Returns the singular value decomposition of Hermitian matrices from their eigenvalues (`numpy.linalg.svd` with `hermitian=True`).
+///
+/// Only the lower triangles are read. The results are those of [`svd`]: `u` (n, n), `s` (n) in descending order, `vh` (n, n). A column of `u`
+/// is an eigenvector, and the row of `vh` its adjoint, negated for a negative eigenvalue.
+///
+/// # Errors
+/// The errors of [`eigh`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::svd_hermitian};
+/// # fn main() -> cuprum::Result<()> {
+/// let (_, s, _) = svd_hermitian(&array![[0.0, 0.0], [3.0, 0.0]])?;
+/// assert!(s.to_vec::<f64>()?.iter().all(|s| (s - 3.0).abs() < 1e-14));
+/// # Ok(())
+/// # }
+/// ```
+pub fn svd_hermitian(a: &NdArray) -> Result<(NdArray, NdArray, NdArray)> {
+    let (w, u) = eigh(a, Triangle::Lower)?;
+    let magnitudes = w.abs()?;
+    if w.size() == 0 {
+        return Ok((u.clone(), magnitudes, u));
+    }
+    let (n, matrices) = (w.shape()[w.ndim() - 1], w.size() / w.shape()[w.ndim() - 1]);
+    let order = magnitudes.argsort(axis(-1).descending())?.reshape([matrices, n])?;
+    let rows = |count: usize, step: usize, shape: [usize; 3]| {
+        multiply(subtract(full_on_device(w.device(), &[count], 1.into(), DType::I64)?.cumsum(0)?, 1)?, step)?.reshape(shape)
+    };
+    let values_at = add(&order, rows(matrices, n, [matrices, 1, 1])?.squeeze(-1)?)?;
+    let vectors_at = add(order.expand_dims(1)?, rows(matrices * n, n, [matrices, n, 1])?)?;
+    let sorted = |values: &NdArray, at: &NdArray| values.ravel()?.take(at, 0)?.reshape(values.shape());
+    let (s, u) = (sorted(&magnitudes, &values_at)?, sorted(&u, &vectors_at)?);
+    let signs = sorted(&where_(less(&w, 0)?, -1, 1)?.astype(w.dtype())?, &values_at)?;
+    let v = multiply(&u, signs.expand_dims(-2)?)?.swapaxes(-1, -2)?;
+    let vh = if v.dtype().is_complex() { v.conj()? } else { v };
+    Ok((u, s, vh))
+}
+
+/// Calls [`svd`], [`svdvals`] or their variants for Hermitian matrices with Python-like arguments.
 fn svd_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let full_matrices = args.bool_or("full_matrices", true)?;
-    args.bool_or("hermitian", false)?;
+    let hermitian = args.bool_or("hermitian", false)?;
     if !args.bool_or("compute_uv", true)? {
-        return svdvals(&a).map(Value::Array);
+        let values = if hermitian { eigvalsh(&a, Triangle::Lower)?.abs()?.sort(axis(-1).descending()) } else { svdvals(&a) };
+        return values.map(Value::Array);
     }
-    let (u, s, vh) = svd(&a, full_matrices)?;
+    let (u, s, vh) = if hermitian { svd_hermitian(&a)? } else { svd(&a, full_matrices)? };
     Ok(Value::tuple([u, s, vh].map(Value::Array)))
 }
 
@@ -200,16 +244,11 @@ pub fn eigvals(a: &NdArray) -> Result<NdArray> {
     if dtype.is_complex() || !is_real(&values)? { Ok(values) } else { copy_real(&values) }
 }
 
-/// Returns the complex dtype whose parts have the precision of `dtype`.
-fn complex_of(dtype: DType) -> DType {
-    if dtype.real() == DType::F32 { DType::C64 } else { DType::C128 }
-}
-
-fn is_real(values: &NdArray) -> Result<bool> {
+pub(super) fn is_real(values: &NdArray) -> Result<bool> {
     Ok(equal(values.imag()?, 0)?.all(())?.item()?.as_bool())
 }
 
 /// Returns a copy of the real parts, so that the memory of the complex array can be freed.
-fn copy_real(values: &NdArray) -> Result<NdArray> {
+pub(super) fn copy_real(values: &NdArray) -> Result<NdArray> {
     values.real()?.copy()
 }

@@ -1,0 +1,137 @@
+//! Functions of matrices, computed on the complex Schur form in double precision.
+
+use cuprum_core::call::MatrixFunction;
+use cuprum_core::error::LinAlgFailure::{self, Singular};
+use cuprum_core::{Call, Outcome, Result};
+use cuprum_cpu_base::views::Output;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+
+use crate::batch::{Batch, Failure};
+use crate::field::C;
+use crate::logarithm::{LogarithmScratch, triangular_logarithm};
+use crate::matrix::{Matrices, store};
+use crate::schur::{SchurForm, SchurScratch};
+use crate::square_root::triangular_square_root;
+use crate::widen::Widen;
+
+/// The decomposition of one matrix: a Schur form with its basis in complex numbers.
+struct ComplexForm {
+    t: Vec<C>,
+    z: Vec<C>,
+    /// Whether the values of the function on the matrix are real numbers.
+    has_real_values: bool,
+}
+
+/// A double-precision type of matrices that have functions.
+pub(crate) trait FunctionArgument: Sized + Copy {
+    /// Whether the type is real.
+    const IS_REAL: bool;
+    fn into_complex(self) -> C;
+}
+
+impl FunctionArgument for f64 {
+    const IS_REAL: bool = true;
+    fn into_complex(self) -> C {
+        self.into()
+    }
+}
+
+impl FunctionArgument for C {
+    const IS_REAL: bool = false;
+    fn into_complex(self) -> C {
+        self
+    }
+}
+
+impl ComplexForm {
+    /// Converts a Schur form to complex numbers. A real form with blocks on its diagonal becomes triangular.
+    fn assign<W: FunctionArgument>(&mut self, t: &[W], z: &[W], n: usize) {
+        let copy = |to: &mut [C], from: &[W]| to.iter_mut().zip(from).for_each(|(to, v)| *to = v.into_complex());
+        copy(&mut self.t, t);
+        copy(&mut self.z, z);
+        let is_block = |t: &[C], i: usize| i + 1 < n && t[i * n + i + 1] != C::ZERO;
+        let follows_block = |t: &[C], i: usize| i > 0 && t[(i - 1) * n + i] != C::ZERO;
+        let is_positive = |i: usize| is_block(&self.t, i) || follows_block(&self.t, i) || self.t[i * n + i].re >= 0.0;
+        self.has_real_values = W::IS_REAL && (0..n).all(is_positive);
+        (0..n).for_each(|i| {
+            if is_block(&self.t, i) {
+                self.triangularize_block(n, i);
+            }
+        });
+        // An eigenvalue on the branch cut has the imaginary part of the upper side.
+        self.t.iter_mut().step_by(n + 1).filter(|v| v.im == 0.0).for_each(|v| v.im = 0.0);
+    }
+
+    /// Removes the element below the diagonal in column `i` by a unitary transformation of two rows and columns.
+    fn triangularize_block(&mut self, n: usize, i: usize) {
+        let [a, b, c, d] = [(i, i), (i, i + 1), (i + 1, i), (i + 1, i + 1)].map(|(row, column)| self.t[column * n + row]);
+        let half = (a - d) * 0.5;
+        // (shift, c) is an eigenvector for the eigenvalue d + shift.
+        let shift = half + (half * half + b * c).sqrt();
+        let length = shift.norm().hypot(c.norm());
+        let (x, y) = (shift / length, c / length);
+        let columns = |matrix: &mut [C], rows: usize| {
+            for row in 0..rows {
+                let (p, q) = (matrix[i * n + row], matrix[(i + 1) * n + row]);
+                (matrix[i * n + row], matrix[(i + 1) * n + row]) = (p * x + q * y, q * x.conj() - p * y.conj());
+            }
+        };
+        columns(&mut self.t, i + 2);
+        columns(&mut self.z, n);
+        for column in i..n {
+            let (p, q) = (self.t[column * n + i], self.t[column * n + i + 1]);
+            (self.t[column * n + i], self.t[column * n + i + 1]) = (p * x.conj() + q * y.conj(), q * x - p * y);
+        }
+        self.t[i * n + i + 1] = C::ZERO;
+    }
+}
+
+/// Replaces `b` by `a @ b`, or by `b @ aᴴ` with `adjoint`. `product` is scratch memory.
+fn multiply(a: &[C], b: &mut [C], product: &mut [C], n: usize, adjoint: bool) {
+    let matrix = |values| MatRef::from_column_major_slice(values, n, n);
+    let to = MatMut::from_column_major_slice_mut(product, n, n);
+    if adjoint {
+        matmul(to, Accum::Replace, matrix(&*b), matrix(a).adjoint(), C::ONE, Par::Seq);
+    } else {
+        matmul(to, Accum::Replace, matrix(a), matrix(&*b), C::ONE, Par::Seq);
+    }
+    b.copy_from_slice(product);
+}
+
+/// Computes `function` of each matrix.
+pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call, function: MatrixFunction) -> Result<Outcome> {
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let n = a.rows;
+    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(100));
+    let mut output = Output::allocate(call, 0)?;
+    let items = output.elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n * n);
+    let scratch = || {
+        let real = (batch.zeros::<T::Wide>(n * n)?, batch.zeros::<T::Wide>(n * n)?);
+        let form = ComplexForm { t: batch.zeros(n * n)?, z: batch.zeros(n * n)?, has_real_values: false };
+        let result = (batch.zeros::<C>(n * n)?, batch.zeros::<C>(n * n)?);
+        let logarithm = matches!(function, MatrixFunction::Logarithm).then(|| LogarithmScratch::new(&batch, n)).transpose()?;
+        Ok((SchurScratch::new(&batch, n)?, real, form, result, logarithm))
+    };
+    batch.for_each(items, scratch, |(schur, (t, z), form, (result, product), logarithm), first, to| {
+        for (index, to) in (first..).zip(to.chunks_mut(n * n)) {
+            let failed = |failure: LinAlgFailure| Failure::Matrix(index, failure);
+            a.copy_converted(index, t, T::widen);
+            schur.decompose(t, z, n).map_err(failed)?;
+            form.assign(t, z, n);
+            let exists = match logarithm {
+                Some(scratch) => triangular_logarithm(&form.t, result, n, scratch),
+                None => triangular_square_root(&form.t, result, n),
+            };
+            if !exists {
+                return Err(failed(Singular));
+            }
+            multiply(&form.z, result, product, n, false);
+            multiply(&form.z, result, product, n, true);
+            let has_real_values = form.has_real_values;
+            store(result, n, to, |_, _, v| T::narrow_complex(if has_real_values { v.re.into() } else { v }));
+        }
+        Ok(())
+    })?;
+    call.done([output.finish()])
+}
