@@ -7,7 +7,7 @@
 //!
 //! - `works` (default): the workloads of the tour, on any device; peer `peers/works.py`
 //! - `cpu`, `gpu`: peers `peers/cpu.py` and `peers/gpu.py`
-//! - `scale`: sizes from 2^10 to 2^28; peer `peers/cpu.py --suite scale`
+//! - `scale`: sizes from 2^8 to 2^30; on a GPU with `--device cuda`; peers `peers/cpu.py --suite scale`, `peers/gpu.py --suite scale`
 //! - `kernels`: user-defined operations, on any device; peer `peers/kernels.py`
 //! - `linalg`, `linalg_cpu`: decompositions, and transforms on a GPU; peer `peers/linalg.py`
 //! - `sparse`, `sparse_cpu`: sparse products; peer `peers/sparse.py`

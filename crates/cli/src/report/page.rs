@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::measurements::{Measurements, Row, geometric_mean, operation};
+use super::sweeps;
 
 /// Light and dark colours, and print. Losses are marked by a word as well as by colour.
 const STYLE: &str = "\
@@ -14,7 +15,9 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)
 table{border-collapse:collapse;display:block;overflow-x:auto}th,td{border:1px solid var(--line);padding:.2rem .5rem;text-align:right}\
 th:first-child,td:first-child{text-align:left}pre{white-space:pre-wrap;overflow-wrap:anywhere}\
 .loss{color:var(--loss);font-weight:bold}svg text{fill:var(--ink);font:12px sans-serif}svg .win{fill:var(--win)}svg .loss{fill:var(--loss)}\
-svg line{stroke:var(--line)}@media print{body{max-width:none;background:#fff;color:#000}table{display:table;font-size:9px}}";
+svg line{stroke:var(--line)}.sweeps{display:flex;flex-wrap:wrap}figure{margin:.5rem}.curve{fill:none;stroke-width:2}\
+.c0{stroke:#0b6e4f;stroke-width:3}.c1{stroke:#a63d00}.c2{stroke:#3b5bbf}.c3{stroke:#8a3fa0}.c4{stroke:#7a6a00}.c5{stroke:#777}\
+svg text[class^=c]{stroke:none}@media print{body{max-width:none;background:#fff;color:#000}table{display:table;font-size:9px}}";
 
 /// The rules by which the measurements are comparable.
 const RULES: [&str; 5] = [
@@ -26,7 +29,7 @@ const RULES: [&str; 5] = [
 ];
 
 /// Returns `text` with the characters of HTML's syntax replaced. Control characters become U+FFFD.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -58,6 +61,7 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
     page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
     page += &summary(&rows);
     page += &ratios_chart(&rows);
+    page += &sweeps::charts(&rows, &measurements.peers());
     page += &table(&rows, &measurements.peers(), limits);
     if !measurements.unused.is_empty() {
         let items: String = measurements.unused.iter().map(|u| format!("<li>{}</li>", escape(u))).collect();
@@ -113,7 +117,9 @@ fn summary(rows: &[Row]) -> String {
 
 /// Returns bars of the ratios on a logarithmic axis: losses reach left of 1x, the others right.
 fn ratios_chart(rows: &[Row]) -> String {
-    let bars: Vec<(&str, f64)> = rows.iter().filter_map(|r| Some((r.workload, r.ratio?))).collect();
+    // Rows of several sizes have curves of their own.
+    let single = rows.iter().filter(|r| sweeps::function_and_power(r.workload).is_none());
+    let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {
         return String::new();
     }
