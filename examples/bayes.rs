@@ -35,14 +35,14 @@ fn data() -> Result<(NdArray, NdArray)> {
     let generator = Generator::new(11);
     let covariate = generator.normal(0.0, 1.0, OBSERVATIONS, DType::F64)?;
     let x = stack([&ones(OBSERVATIONS, DType::F64)?, &covariate], 1)?;
-    let probability = expit(matmul(&x, array![-0.5, 1.5])?)?;
+    let probability = expit(matmul(&x, &array![-0.5, 1.5])?)?;
     let y = generator.random(OBSERVATIONS, DType::F64)?.less(&probability)?.astype(DType::F64)?;
     Ok((x, y))
 }
 
 /// Returns the logarithm of the posterior density, up to a constant, at each row of `coefficients` (k, 2).
 fn log_posterior(x: &NdArray, y: &NdArray, coefficients: &NdArray) -> Result<NdArray> {
-    let z = matmul(coefficients, x.t()?)?;
+    let z = matmul(coefficients, &x.t()?)?;
     let likelihood = (&z * y - logaddexp(0.0, &z)?).sum(1)?;
     Ok(likelihood - (coefficients * coefficients).sum(1)? / (2.0 * PRIOR * PRIOR))
 }
