@@ -1,4 +1,4 @@
-//! Kernel of family Linalg of the CPU backend: matrix decompositions and solutions of linear systems, by the crate `faer`.
+//! The CPU kernel for matrix decompositions and linear systems (kernel family `Linalg`), built on the crate `faer`.
 //!
 //! Each task takes some matrices of a batch. A thread copies one matrix at a time into column-major scratch memory, decomposes it there,
 //! and copies the factors to the outputs. If there are fewer matrices than threads, LU, Cholesky and QR decompositions and triangular

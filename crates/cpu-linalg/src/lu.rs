@@ -41,7 +41,7 @@ fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team
     second.iter_mut().for_each(|pivot| *pivot += half);
 }
 
-/// Applies the elimination of the columns `left`, which are decomposed, to the columns on their right.
+/// Applies the elimination of the decomposed columns `left` to the columns on their right.
 fn eliminate<T: Field>(left: MatRef<'_, T>, pivots: &[usize], right: MatMut<'_, T>, team: Team) {
     let (m, half) = left.shape();
     let (l_top, l_bottom) = left.split_at_row(half);
@@ -139,7 +139,8 @@ fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: Ma
         solve_unit_lower_triangular_in_place(lower, block.rb_mut().subrows_mut(first, n - first), Par::Seq);
         solve_upper_triangular_in_place(factors, block, Par::Seq);
     });
-    // The factors are those of the matrix with interchanged rows, so columns of its inverse are interchanged back.
+    // The factors belong to the matrix with interchanged rows. Interchanging the columns of their inverse gives the inverse of the original
+    // matrix.
     for (i, &pivot) in pivots.iter().enumerate().rev() {
         if i != pivot {
             let (left, right) = x.rb_mut().split_at_col_mut(pivot);
@@ -154,7 +155,7 @@ fn swap_columns<T: Field>(x: ColMut<'_, T>, y: ColMut<'_, T>) {
     }
 }
 
-/// Scratch memory: a matrix, the right-hand sides, the pivots.
+/// Scratch memory: a matrix, its right-hand sides, and its pivots.
 type Scratch<T> = (Vec<T>, Vec<T>, Vec<usize>);
 
 fn scratch<T: Field>(batch: &Batch, n: usize, columns: usize) -> Result<Scratch<T>> {

@@ -21,7 +21,7 @@ with_logarithm! {
         if x == 0.0 { 0.0 } else { -INFINITY }
     }
 
-    /// log(x / y) for positive numbers.
+    /// Returns `log(x / y)` for positive numbers, also if `x / y` overflows or underflows.
     #[helper]
     fn log_quotient(x: f64, y: f64) -> f64 {
         let quotient = x / y;

@@ -3,7 +3,7 @@
 use cuprum_core::numpy;
 
 with_beta! {
-    /// The sign of gamma(x) for x that is no integer below 1.
+    /// Returns the sign of gamma(x), for any x except integers below 1.
     #[helper]
     fn gamma_sign(x: f64) -> f64 {
         if x > 0.0 { 1.0 } else { parity_sign(x.floor()) }
@@ -14,7 +14,7 @@ with_beta! {
         x <= 0.0 && x == x.floor()
     }
 
-    /// beta(-n, b) for n = 0, 1, .. and an integer b: finite for 1 <= b <= n.
+    /// Returns beta(-n, b) for n = 0, 1, ... and an integer b. It is finite for 1 <= b <= n.
     #[helper]
     fn beta_at_pole(a: f64, b: f64) -> f64 {
         if b == b.floor() && b > 0.0 && 1.0 - a - b > 0.0 {
@@ -43,7 +43,7 @@ with_beta! {
             return 0.0;
         }
         if a.abs() < 150.0 && b.abs() < 150.0 && sum.abs() < 150.0 {
-            // The rounding error of the sum, times the logarithmic derivative of the gamma function.
+            // Correction: the rounding error of the sum, times the logarithmic derivative of the gamma function.
             let part = sum - a;
             let rest = (a - (sum - part)) + (b - part);
             let product = gamma_of(a) * (gamma_of(b) / gamma_of(sum));

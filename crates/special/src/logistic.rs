@@ -13,7 +13,7 @@ kernel! {
 
     #[helper]
     fn logit_of(p: f64) -> f64 {
-        // 2 p - 1 is exact in the middle, where the quotient is near 1.
+        // Near p = 1/2, 2 p - 1 is exact. The logarithm of p / (1 - p), which is near 1 there, would lose digits.
         if p > 0.25 && p < 0.75 {
             return 2.0 * (2.0 * p - 1.0).atanh();
         }
