@@ -74,7 +74,7 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
         }
         let values = diagonal.reshape(-1)?.astype(dtype)?.broadcast_to([length])?;
         let fill = |count: usize| with_device(device, || zeros(count, dtype));
-        // An element of the diagonal is stored in its column.
+        // Row n of `data` stores an element of the diagonal at the index of its column.
         let before = if length == 0 { shape[1] } else { above };
         rows.push(concat([&fill(before)?, &values, &fill(shape[1] - before - length)?], 0)?);
     }
@@ -119,10 +119,10 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
     CooArray::from_valid(data, row, column, shape)
 }
 
-/// Returns `count` of the numbers `0..size` in ascending order.
+/// Returns `count` distinct random integers in `0..size`, in ascending order.
 fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
     if count * 2 >= size {
-        // A random order of all numbers: at most twice as many as needed.
+        // If more than half of the integers are needed, takes the first ones of a random permutation.
         let order = generator.permutation(&index_range(Device::current()?, size as usize)?, 0)?;
         return order.index(cuprum_core::s![..count])?.sort(0);
     }
@@ -130,7 +130,7 @@ fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdAr
     while (numbers.size() as i64) < count {
         let missing = count - numbers.size() as i64;
         let drawn = generator.integers(0, size, (missing + missing / 4 + 8) as usize, DType::I64)?;
-        // The numbers that were drawn first remain, so that no number is preferred.
+        // Keeps the integers in the order in which they were drawn, so that each is equally likely.
         let all = concat([&numbers, &drawn], 0)?;
         numbers = first_occurrences(&all)?;
         if numbers.size() as i64 > count {
@@ -140,7 +140,7 @@ fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdAr
     numbers.sort(0)
 }
 
-/// Returns the elements without repetitions, in the order of their first occurrence.
+/// Returns the distinct elements in the order of their first occurrence.
 fn first_occurrences(a: &NdArray) -> Result<NdArray> {
     let order = a.argsort(0)?;
     let sorted = a.take(&order, 0)?.contiguous()?;
@@ -263,7 +263,7 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     let Some(diagonals) = args.get("diagonals") else { return Err(Error::value(op, "argument 'diagonals' is missing")) };
     let offsets: Vec<i64> = args.ints("offsets")?.unwrap_or_else(|| vec![0]).into_iter().map(|k| k as i64).collect();
     let diagonals = match diagonals.items() {
-        // One diagonal may be a list of numbers.
+        // `diagonals` may be a single list of numbers.
         Some(items) if items.iter().all(|item| matches!(item, Value::Scalar(_))) && offsets.len() == 1 => vec![diagonals.array(op)?],
         Some(items) => items.iter().map(|item| item.array(op)?.reshape(-1)).collect::<Result<_>>()?,
         None => vec![diagonals.array(op)?],

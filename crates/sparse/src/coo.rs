@@ -10,7 +10,7 @@ use crate::compressed::Compressed;
 /// A sparse array in coordinate format (`scipy.sparse.coo_array`): one row, one column and one value per element.
 ///
 /// Elements may be in any order, and repeated positions are added where a value is needed. Construction from parts is fastest in this
-/// format. Arithmetic and products use a copy by rows, which is made once. A clone shares all memory.
+/// format. Arithmetic and products use a CSR copy, which is computed once and cached. A clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -69,7 +69,7 @@ impl CooArray {
         Ok(CooArray { shape, row, column, data: stored(data)?, by_rows: Arc::default() })
     }
 
-    /// Returns the array of valid components.
+    /// Returns an array of components that are known to be valid.
     pub(crate) fn from_valid(data: NdArray, row: NdArray, column: NdArray, shape: [usize; 2]) -> Result<CooArray> {
         Ok(CooArray { shape, row: stored(&row)?, column: stored(&column)?, data: stored(&data)?, by_rows: Arc::default() })
     }
@@ -120,7 +120,7 @@ impl CooArray {
         &self.column
     }
 
-    /// Returns the elements compressed along an axis, with repeated elements added.
+    /// Converts to compressed storage along `axis`. Repeated elements are added.
     pub(crate) fn compressed(&self, axis: usize) -> Result<Compressed> {
         if axis == 1 {
             return self.compressed(0)?.swapped();

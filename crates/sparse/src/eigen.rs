@@ -27,13 +27,13 @@ pub enum Which {
 /// Options of [`eigsh`] and [`svds`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LanczosOptions<'a> {
-    /// Number of vectors that the method keeps: `min(n, max(2 * k + 1, 20))` by default.
+    /// Number of Lanczos vectors that the method keeps: `min(n, max(2 * k + 1, 20))` by default.
     pub ncv: Option<usize>,
     /// Maximum number of restarts: ten times the number of rows by default.
     pub maxiter: Option<usize>,
-    /// Relative accuracy of the values; 0, the default, means the precision of the dtype.
+    /// Relative accuracy of the eigenvalues or singular values. The default 0 means the precision of the dtype.
     pub tol: f64,
-    /// The first vector; random, from a fixed seed, by default.
+    /// Starting vector of the iteration. The default is random, from a fixed seed.
     pub v0: Option<&'a NdArray>,
 }
 
@@ -84,7 +84,8 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         let residual = basis.extend_to(ncv)?;
         let (values, vectors) = basis.ritz_pairs()?;
         let order = wanted_order(&values, which);
-        // The residual of a Ritz vector is the last component of its coordinates times the norm of the residual vector.
+        // The norm of the residual of a Ritz vector is the last component of its eigenvector of the projection, times the norm of the
+        // residual vector.
         let last = vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
         let scale = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
         let is_accurate =
@@ -97,14 +98,14 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
             let values = with_device(start.device(), || NdArray::from_slice(&chosen_values))?.astype(dtype.real())?;
             return Ok((values, stored(&basis.combine(&vectors, &chosen)?.t()?)?));
         }
-        // Some vectors beyond the wanted ones are kept, and more as values converge, as in ARPACK.
+        // As in ARPACK, a restart keeps more vectors than requested, and more of them as values converge.
         let kept = (k + accurate.min((ncv - k) / 2) + usize::from(k == 1)).min(ncv - 1);
         basis.restart(&values, &vectors, &order[..kept])?;
     }
     Err(Error::LinAlg { op: OP, failure: LinAlgFailure::EigenvaluesDiverge, matrix: 0, batch: 1 })
 }
 
-/// Returns the first vector of an iteration.
+/// Returns the normalised starting vector of the iteration.
 fn first_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType, options: &LanczosOptions) -> Result<NdArray> {
     match options.v0 {
         Some(v) if v.shape() != [n] => Err(Error::shape(op, "v0 has one element for each row", &[v.shape()])),
@@ -113,7 +114,7 @@ fn first_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType
     }
 }
 
-/// Returns the indices of values in the order in which they are wanted.
+/// Returns the indices of `values`, the most wanted value first.
 fn wanted_order(values: &[f64], which: Which) -> Vec<usize> {
     let key = |i: &usize| match which {
         Which::LargestMagnitude => -values[*i].abs(),
@@ -126,7 +127,7 @@ fn wanted_order(values: &[f64], which: Which) -> Vec<usize> {
     order
 }
 
-/// Orthonormal vectors, and the projection of the matrix to their span.
+/// The Krylov basis: orthonormal vectors, and the projection of the matrix to their span.
 struct Basis<'a> {
     a: &'a dyn LinearOperator,
     dtype: DType,
@@ -142,7 +143,7 @@ impl<'a> Basis<'a> {
         Basis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first) }
     }
 
-    /// Returns whether the span is invariant, so that the projection has exact eigenvalues.
+    /// Returns whether the span of the basis is an invariant subspace, so that eigenvalues of the projection are exact.
     fn is_complete(&self) -> bool {
         self.next.is_none()
     }
@@ -158,7 +159,7 @@ impl<'a> Basis<'a> {
             let basis = stack(&self.vectors, 0)?;
             let mut rest = product;
             let mut row = vec![0.0; self.vectors.len()];
-            // Two passes of Gram-Schmidt are as orthogonal as rounding allows ("twice is enough", Parlett 1980).
+            // Two passes of Gram-Schmidt orthogonalise to the precision of the dtype ("twice is enough", Parlett 1980).
             for _ in 0..2 {
                 let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&rest)? } else { basis.matmul(&rest)? };
                 let projections = stored(&projections)?;
@@ -203,7 +204,7 @@ impl<'a> Basis<'a> {
         let mut matrix = vec![0.0; count * count];
         for (i, row) in self.projection.iter().enumerate() {
             for (j, &value) in row.iter().enumerate() {
-                // The last vector that is multiplied has the newest values. The projection is symmetric.
+                // The row of the vector multiplied last has the newest values. The projection is symmetric.
                 matrix[i * count + j] = value;
                 matrix[j * count + i] = value;
             }
@@ -213,7 +214,7 @@ impl<'a> Basis<'a> {
         Ok((values.to_vec()?, vectors))
     }
 
-    /// Returns the combinations of the basis by the columns `chosen` of `vectors`, as rows.
+    /// Returns linear combinations of the basis vectors, as rows. The coefficients are the columns `chosen` of `vectors`.
     fn combine(&self, vectors: &NdArray, chosen: &[usize]) -> Result<NdArray> {
         let numbers: Vec<i64> = chosen.iter().map(|i| *i as i64).collect();
         let numbers = with_device(vectors.device(), || NdArray::from_slice(&numbers))?;
@@ -269,7 +270,7 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     let gram = Gram { a, is_tall };
     let (squares, vectors) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
     let values = stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
-    // The other side is the normalised product of each vector.
+    // The singular vectors of the other side are the normalised products of the matrix with these vectors.
     let columns: Vec<NdArray> = (0..k)
         .map(|i| {
             let vector = stored(&vectors.index(s![.., i])?)?;

@@ -1,4 +1,4 @@
-//! Functions by SciPy's names: constructors, triangles, norms and triangular solutions.
+//! Functions under SciPy's names: constructors, triangles, norms and triangular solves.
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::linalg::Triangle;
@@ -10,7 +10,7 @@ use crate::object::from_value;
 use crate::reductions::{self, NormOrder};
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, convert, products, slicing};
 
-/// The argument of a constructor.
+/// The first argument of a constructor such as `csr_array`.
 enum Source {
     Sparse(SparseArray),
     Dense(NdArray),
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// Returns the extent that indices need: the largest one plus 1.
+/// Returns the extent of an axis that the indices imply: the largest index plus 1.
 fn extent_of(op: &'static str, indices: &NdArray) -> Result<usize> {
     if indices.size() == 0 {
         return Ok(0);
@@ -59,7 +59,7 @@ fn extent_of(op: &'static str, indices: &NdArray) -> Result<usize> {
     usize::try_from(largest + 1).map_err(|_| Error::value(op, format!("index {largest} is negative or too large")))
 }
 
-/// Calls a constructor. Indices become int32 if they fit, as in SciPy.
+/// Creates an array as a constructor of SciPy does. Indices become int32 if they fit, as in SciPy.
 fn construct(args: &Args, format: Format) -> Result<Value> {
     let op = args.op();
     let (shape, dtype) = (shape_argument(args)?, args.dtype("dtype")?);
@@ -269,7 +269,7 @@ fn triangle_from_args(args: &Args, is_lower: bool) -> Result<Value> {
     in_format(args, slicing::triangle(&SparseArray::from_args(args, "A")?, k, is_lower)?)
 }
 
-/// Returns a norm of a sparse array, or of each line along an axis (`scipy.sparse.linalg.norm`).
+/// Returns a norm of a sparse array, or of each row or column (`scipy.sparse.linalg.norm`).
 ///
 /// # Errors
 /// An axis out of bounds.

@@ -20,8 +20,8 @@ fn square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
 /// Returns the number of connected components of an undirected graph, and the int64 component of each node
 /// (`scipy.sparse.csgraph.connected_components(graph, directed=False)`).
 ///
-/// Every stored element is an edge in both directions. Components are numbered by their smallest node. Each of about log(n) rounds takes the
-/// smallest label of all neighbours, and follows labels to their labels.
+/// Every stored element is an edge in both directions. Components are numbered by their smallest node. Each of about log(n) rounds gives a
+/// node the smallest label of its neighbours. It then replaces each label by the label of the node with that number.
 ///
 /// # Errors
 /// An array that is not square.
@@ -47,10 +47,10 @@ pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
     }
     let mut labels = stored(&nodes)?;
     loop {
-        // The smallest label among the node and its neighbours. A node without neighbours has the largest integer.
+        // The smallest label among a node and its neighbours. For a node without neighbours, the minimum is the largest integer.
         let smallest = |m: &Compressed, labels: &NdArray| minimum(labels, segment_min(&labels.take(&m.indices, 0)?, &m.indptr)?);
         let mut next = stored(&smallest(&backward, &smallest(&forward, &labels)?)?)?;
-        // Nodes of equal label are in one component, so that the smallest label of a node's neighbours belongs to its label too.
+        // Nodes of equal label are in the same component. The smallest label next to any of them therefore becomes the label of all.
         next = cuprum_core::scatter(&next, &labels, &next, 0, cuprum_core::ScatterMode::Min)?;
         for _ in 0..2 {
             next = stored(&next.take(&next, 0)?)?;
@@ -102,7 +102,7 @@ pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     for _ in 0..=n {
         let relaxed = segment_min(&distance.take(&incoming.indices, 0)?.add(&lengths)?, &incoming.indptr)?;
         let next = stored(&minimum(&distance, relaxed)?)?;
-        // NaN would never compare as equal, so the test is for a decrease.
+        // Tests for a decrease, because NaN never compares as equal.
         if !next.less(&distance)?.any(())?.item()?.as_bool() {
             return Ok(next);
         }

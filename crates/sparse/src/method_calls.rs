@@ -1,4 +1,4 @@
-//! Methods of sparse arrays, as `eval` calls them.
+//! Methods of sparse arrays that scripts of `eval` can call.
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::value::Object;
@@ -23,18 +23,18 @@ fn other(args: &Args) -> Result<&Value> {
     args.get("other").ok_or_else(|| Error::value(args.op(), "argument 'other' is missing"))
 }
 
-/// Returns the result of an operator of `eval`.
+/// Calls the operator `function` of a script on `a` and the other operand in `args`.
 fn operator(function: &str, a: &SparseArray, args: &Args) -> Result<Value> {
     let result = Object::binary(a, function, other(args)?, false);
     result.unwrap_or_else(|| Err(Error::value(args.op(), "'other' must be an array or a number")))
 }
 
-/// Returns the axes of a reduction.
+/// Returns the axes of a reduction, from the argument `axis`.
 fn axes(args: &Args) -> Result<Axes> {
     Axes::from_args(args, "axis")
 }
 
-/// Returns a result in the dtype of the argument `dtype`, if it was passed.
+/// Converts a result to the dtype of the argument `dtype`, if it was passed.
 fn in_dtype(args: &Args, a: NdArray) -> Result<NdArray> {
     args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))
 }

@@ -37,7 +37,7 @@ pub trait Sparse: Array {
         self.to_sparse().format()
     }
 
-    /// Returns the array in compressed format by rows (`.tocsr()`). A copy is made once, and shared by later calls.
+    /// Returns the array in compressed format by rows (`.tocsr()`). The first call makes a copy, which later calls share.
     ///
     /// # Errors
     /// Errors of the device, such as too little memory.
@@ -56,7 +56,7 @@ pub trait Sparse: Array {
         convert::to_csr(&self.to_sparse())
     }
 
-    /// Returns the array in compressed format by columns (`.tocsc()`). A copy is made once, and shared by later calls.
+    /// Returns the array in compressed format by columns (`.tocsc()`). The first call makes a copy, which later calls share.
     ///
     /// # Errors
     /// Errors of the device, such as too little memory.
@@ -210,8 +210,8 @@ pub trait Sparse: Array {
 
     /// Returns the product with a dense vector (n) or matrix (n, k) (`a @ b`).
     ///
-    /// Formats other than CSR use a copy by rows, which is made once. The order of each sum is fixed, so results do not depend on the
-    /// number of threads.
+    /// Formats other than CSR use a CSR copy, which is computed once and cached. The order of each sum is fixed, so results do not depend
+    /// on the number of threads.
     ///
     /// # Errors
     /// A first extent of `b` other than the number of columns, or another device.
@@ -232,7 +232,7 @@ pub trait Sparse: Array {
 
     /// Returns the product `b @ a` of a dense vector (m) or matrix (k, m) and this array.
     ///
-    /// Formats other than CSC use a copy by columns, which is made once.
+    /// Formats other than CSC use a CSC copy, which is computed once and cached.
     ///
     /// # Errors
     /// A last extent of `b` other than the number of rows, or another device.
@@ -317,7 +317,7 @@ pub trait Sparse: Array {
         products::solve_triangular(&self.to_sparse(), b, triangle, unit_diagonal)
     }
 
-    /// Returns the part that an index selects (`a[rows, columns]`). Both axes remain, also for single indices.
+    /// Returns the part that an index selects (`a[rows, columns]`). The result is always 2-D.
     ///
     /// Items are integers, slices, and 1-D arrays of integers or bools. CSC arrays give CSC, others CSR. SciPy drops the axis of a
     /// single index.

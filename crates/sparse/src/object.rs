@@ -98,7 +98,7 @@ impl Object for SparseArray {
     }
 }
 
-/// Returns the sparse array that a value is, if it is one.
+/// Returns the sparse array in `value`, or `None` if it is another kind of value.
 pub(crate) fn from_value(value: &Value) -> Option<&SparseArray> {
     let Value::Object(object) = value else { return None };
     (&**object as &dyn Any).downcast_ref()
@@ -109,17 +109,18 @@ fn elementwise_op(function: &str) -> Result<Op> {
     found.ok_or_else(|| Error::value("sparray", format!("the operator of `{function}` is not defined for sparse arrays")))
 }
 
-/// Returns the result of an operator of two sparse arrays.
+/// Calls the operator `function` on two sparse arrays.
 fn of_two(function: &str, a: &SparseArray, b: &SparseArray) -> Result<Value> {
     match function {
         "matmul" => products::times_sparse(a, b).map(IntoValue::into_value),
-        // The quotients at positions without elements are 0 / 0.
+        // Where neither array has an element, the quotient 0 / 0 is NaN, so the result is dense.
         "divide" => elementwise(DIVIDE, &[convert::to_dense(a)?.into(), convert::to_dense(b)?.into()]).map(Value::Array),
         function => sparse::binary(elementwise_op(function)?, a, b).map(IntoValue::into_value),
     }
 }
 
-/// Returns the result of an operator of a sparse array and a dense array or a number.
+/// Calls the operator `function` on a sparse array and a dense array or a number. `is_reflected` states that the sparse array is the right
+/// operand.
 fn with_value(function: &str, a: &SparseArray, other: &Value, is_reflected: bool) -> Result<Value> {
     let operand = match other.operand("sparray")? {
         Operand::Array(b) if b.ndim() == 0 => Operand::Scalar(b.item()?),

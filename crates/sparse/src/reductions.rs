@@ -13,17 +13,17 @@ pub enum NormOrder {
     /// The square root of the sum of squared magnitudes, of the array or along an axis (`'fro'`, `None`).
     #[default]
     Frobenius,
-    /// The largest sum of magnitudes of a column; along an axis, the sum of magnitudes.
+    /// The largest sum of magnitudes of a column. With an axis, the sum of magnitudes.
     One,
-    /// The smallest sum of magnitudes of a column; along an axis, the sum of magnitudes.
+    /// The smallest sum of magnitudes of a column. With an axis, the sum of magnitudes.
     MinusOne,
-    /// The largest sum of magnitudes of a row; along an axis, the largest magnitude.
+    /// The largest sum of magnitudes of a row. With an axis, the largest magnitude.
     Infinity,
-    /// The smallest sum of magnitudes of a row; along an axis, the smallest magnitude.
+    /// The smallest sum of magnitudes of a row. With an axis, the smallest magnitude.
     MinusInfinity,
 }
 
-/// The axis of a reduction.
+/// The elements that a reduction combines.
 enum Over {
     All,
     /// Sums the rows: one result per column.
@@ -42,7 +42,7 @@ fn over(op: &'static str, axes: impl Into<Axes>) -> Result<Over> {
     }
 }
 
-/// Returns the lines over which `Rows` and `Columns` reduce: the columns or the rows of the array.
+/// Returns the array compressed so that each compressed row is one reduced line: a column for [`Over::Rows`], a row for [`Over::Columns`].
 fn lines(a: &SparseArray, over: &Over) -> Result<Compressed> {
     if matches!(over, Over::Rows) { Ok(to_csc(a)?.inner) } else { by_rows(a) }
 }
@@ -70,7 +70,7 @@ pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     sum(&wide, axes)?.divide(count)?.astype(dtype)
 }
 
-/// Returns the largest or the smallest element, or those along an axis. Elements that are not stored are zeros.
+/// Returns the maximum (`is_max`) or minimum of all elements or along an axis. Elements that are not stored count as zeros.
 pub(crate) fn extreme(a: &SparseArray, axes: impl Into<Axes>, is_max: bool) -> Result<NdArray> {
     let op = if is_max { "max" } else { "min" };
     let over = over(op, axes)?;
@@ -98,12 +98,12 @@ pub(crate) fn extreme(a: &SparseArray, axes: impl Into<Axes>, is_max: bool) -> R
     cuprum_core::where_(is_full, stored_extreme, with_zero)?.astype(a.dtype())
 }
 
-/// Returns the number of stored elements of each line, int64.
+/// Returns the int64 number of stored elements of each compressed row.
 pub(crate) fn counts(inner: &Compressed) -> Result<NdArray> {
     inner.indptr.index(s![1..])?.subtract(inner.indptr.index(s![..-1])?)?.astype(DType::I64)
 }
 
-/// Returns the number of elements that are not zero.
+/// Returns the number of nonzero elements, in total or along an axis.
 pub(crate) fn count(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let over = over("count_nonzero", axes)?;
     let inner = lines(a, &over)?.canonical()?;
@@ -113,7 +113,7 @@ pub(crate) fn count(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     }
 }
 
-/// Returns the diagonal `k`, which begins in column `k`, or in row `-k`.
+/// Returns the diagonal `k`, which begins at (0, k), or at (-k, 0) for negative `k`.
 pub(crate) fn diagonal(a: &SparseArray, k: i64) -> Result<NdArray> {
     let [rows, columns] = a.extents();
     let (first_row, first_column) = (usize::try_from(k.saturating_neg()).unwrap_or(0), usize::try_from(k).unwrap_or(0));

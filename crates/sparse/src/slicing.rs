@@ -10,10 +10,10 @@ use crate::{CscArray, CsrArray, SparseArray};
 
 const OP: &str = "index";
 
-/// The selected indices of an axis.
+/// The rows or columns that an index selects.
 enum Lines {
     All,
-    /// `count` indices from `start` on.
+    /// `count` consecutive indices from `start` on.
     Range {
         start: usize,
         count: usize,
@@ -45,7 +45,7 @@ impl Lines {
         }
     }
 
-    /// Returns the indices of a slice, as Python computes them.
+    /// Returns the indices that a slice selects, by Python's rules.
     fn slice(start: Option<isize>, stop: Option<isize>, step: isize, extent: usize, like: &NdArray) -> Result<Lines> {
         if step == 0 {
             return Err(Error::value(OP, "slice step cannot be zero"));
@@ -64,12 +64,12 @@ impl Lines {
             return Ok(if count == extent { Lines::All } else { Lines::Range { start, count } });
         }
         let numbers = index_range(like.device(), count)?;
-        // A step beyond int64 selects at most one index, whose number is `start`.
+        // A step beyond int64 selects at most the index `start`.
         let step = i64::try_from(step).unwrap_or(0);
         Ok(Lines::List(numbers.multiply(step)?.add(start as i64)?))
     }
 
-    /// Returns the indices of an array of integers or bools.
+    /// Returns the indices that an array of integers or a mask selects.
     fn list(array: &NdArray, axis: usize, extent: usize) -> Result<Lines> {
         if array.ndim() != 1 {
             return Err(Error::shape(OP, "an index array of a sparse array must be 1-D", &[array.shape()]));
@@ -88,7 +88,7 @@ impl Lines {
     }
 }
 
-/// Returns the selected lines along the major axis.
+/// Selects rows of the compressed matrix (indices along the major axis).
 fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     match lines {
         Lines::All => Ok(a.clone()),
@@ -118,7 +118,7 @@ fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     }
 }
 
-/// Returns the selected indices along the minor axis.
+/// Selects columns of the compressed matrix (indices along the minor axis).
 fn select_minor(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     match lines {
         Lines::All => Ok(a.clone()),
@@ -133,7 +133,7 @@ fn select_minor(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     }
 }
 
-/// Returns the part of a sparse array that an index selects. Both axes remain.
+/// Returns the 2-D part of a sparse array that an index selects.
 pub(crate) fn index(a: &SparseArray, items: &[IndexItem]) -> Result<SparseArray> {
     let is_ellipsis = |item: &&IndexItem| matches!(item, IndexItem::Basic(Item::Ellipsis));
     let all = IndexItem::from(..);

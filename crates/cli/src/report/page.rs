@@ -1,4 +1,4 @@
-//! The HTML of the report. Every text from files is escaped.
+//! The HTML of the report. Text from input files is escaped.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::measurements::{Measurements, Row, geometric_mean, operation};
 
-/// Light and dark colours, and print. Losses are marked by a word as well as by colour.
+/// CSS for light and dark mode and for print. A word marks losses in addition to the colour.
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1b1b;--paper:#fff;--line:#bbb;--win:#0b6e4f;--loss:#a63d00}\
 @media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#161616;--line:#555;--win:#5cc8a0;--loss:#ff9d5c}}\
@@ -16,7 +16,7 @@ th:first-child,td:first-child{text-align:left}pre{white-space:pre-wrap;overflow-
 .loss{color:var(--loss);font-weight:bold}svg text{fill:var(--ink);font:12px sans-serif}svg .win{fill:var(--win)}svg .loss{fill:var(--loss)}\
 svg line{stroke:var(--line)}@media print{body{max-width:none;background:#fff;color:#000}table{display:table;font-size:9px}}";
 
-/// The rules by which the measurements are comparable.
+/// The rules that make the measurements comparable, as shown on the page.
 const RULES: [&str; 5] = [
     "All libraries compute the same workload with the same dtypes and shapes.",
     "Each peer uses its best public idiom; the scripts of the peers show the code.",
@@ -25,7 +25,7 @@ const RULES: [&str; 5] = [
     "A ratio is the time of the fastest peer divided by the time of cuprum: above 1, cuprum is faster.",
 ];
 
-/// Returns `text` with the characters of HTML's syntax replaced. Control characters become U+FFFD.
+/// Escapes `text` for HTML. Control characters become U+FFFD.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -67,7 +67,7 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
     page + &format!("<h2>Lines</h2>\n<details><summary>All JSON lines</summary><pre>{lines}</pre></details>\n</body></html>\n")
 }
 
-/// Returns a table of the machine's facts, or nothing if they are unknown.
+/// Returns a table with the properties of the machine, or an empty string if they are unknown.
 fn describe_machine(machine: &Value) -> String {
     let word = |v: &Value| v.as_str().map(str::to_string).unwrap_or_else(|| if v.is_null() { String::new() } else { v.to_string() });
     let mut facts = vec![("cuprum".to_string(), word(&machine["version"])), ("threads".to_string(), word(&machine["threads"]))];
@@ -83,7 +83,7 @@ fn describe_machine(machine: &Value) -> String {
     if rows.is_empty() { String::new() } else { format!("<h2>Machine</h2>\n<table>{rows}</table>\n") }
 }
 
-/// Returns the geometric means of the ratios, of all rows and by operation.
+/// Returns the geometric means of the speed ratios: of all rows, and of each operation.
 fn summary(rows: &[Row]) -> String {
     let ratios = |wanted: Option<&str>| -> Vec<f64> {
         rows.iter().filter(|r| wanted.is_none_or(|w| operation(r.workload) == w)).filter_map(|r| r.ratio).collect()
@@ -111,7 +111,7 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
-/// Returns bars of the ratios on a logarithmic axis: losses reach left of 1x, the others right.
+/// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, the others to the right.
 fn ratios_chart(rows: &[Row]) -> String {
     let bars: Vec<(&str, f64)> = rows.iter().filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {
@@ -146,7 +146,7 @@ fn ratios_chart(rows: &[Row]) -> String {
     svg + &format!("<line x1=\"{one:.1}\" x2=\"{one:.1}\" y1=\"0\" y2=\"{height}\"/></svg>\n")
 }
 
-/// Returns the table of all rows.
+/// Returns the HTML table of all rows.
 fn table(rows: &[Row], peers: &[&str], limits: &[(usize, f64)]) -> String {
     let mut head =
         String::from("<th>workload</th><th>x best</th><th>median us</th><th>minimum us</th><th>rate</th><th>of limit</th><th>by</th>");

@@ -13,7 +13,7 @@ pub struct MissingAccelerator {
     pub help: String,
 }
 
-/// Facts of the machine and the run, beside the results.
+/// Facts about the machine and the run that the results do not contain.
 pub struct Facts {
     /// Accelerators that are not available.
     pub missing: Vec<MissingAccelerator>,
@@ -23,7 +23,7 @@ pub struct Facts {
     pub little_memory: bool,
 }
 
-/// Minimum ratio at which an order of accelerators counts as faster than the base.
+/// Minimum speed-up at which an accelerator order counts as faster than the device's own accelerator.
 const NOTABLE_RATIO: f64 = 1.1;
 
 /// Returns the sentences "Fast here", "Missing here" and "Try next".
@@ -31,7 +31,7 @@ pub fn sentences(results: &[TourResult], facts: &Facts) -> [String; 3] {
     [fast(results), missing(results, facts), next(results, facts)]
 }
 
-/// Returns the valid results of `device`.
+/// Returns the valid results of the CPU if `on_cpu`, else of the other devices.
 fn of_device(results: &[TourResult], on_cpu: bool) -> impl Iterator<Item = &TourResult> {
     results.iter().filter(move |r| r.agrees && r.device_us.is_finite() && r.device_us > 0.0 && (r.device == "cpu") == on_cpu)
 }
@@ -49,7 +49,7 @@ fn fastest(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
     best
 }
 
-/// Returns pairs of the fastest results on another device and on the CPU, with the CPU's time divided by the device's.
+/// Returns each workload's fastest results on another device and on the CPU, with the CPU's time divided by the device's time.
 fn device_gains(results: &[TourResult]) -> Vec<(&TourResult, f64)> {
     let on_cpu = fastest(results, true);
     let gain = |r: &TourResult| on_cpu.iter().find(|c| c.work == r.work).map(|c| c.device_us / r.device_us);
@@ -79,7 +79,7 @@ fn fast(results: &[TourResult]) -> String {
         let rates: Vec<(&TourResult, f64)> = of_device(results, true).map(|r| (r, amount(r) / r.device_us / 1e3)).collect();
         largest(&rates).filter(|(_, rate)| *rate > 0.0).map(|&(r, rate)| (r.work, rate))
     };
-    // Operations that few bytes limit are measured in bytes per second, products in floating-point operations.
+    // Memory-bound operations are rated in bytes per second, matrix products in floating-point operations.
     let bytes = rate(|r| if r.flops > 0.0 { 0.0 } else { r.bytes }).map(|(work, rate)| format!("moves {rate:.1} GB/s in {work}"));
     let flops = rate(|r| r.flops).map(|(work, rate)| format!("computes {rate:.1} GFLOP/s in {work}"));
     match (bytes, flops) {

@@ -67,7 +67,7 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         if !omega.item()?.as_bool() {
             break;
         }
-        // beta = (rho / rho_before) * (alpha / omega)
+        // The formula is beta = (rho / rho_before) * (alpha / omega).
         let rho_over = stored(&rho.multiply(&omega)?.divide(&alpha)?)?;
         last = Some((p, v, rho_over, omega));
     }

@@ -39,7 +39,7 @@ pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Re
         let steps = restart.min(system.maxiter - iterations);
         iterations += cycle(&mut system, steps)?;
         let after = norm(&system.residual()?)?;
-        // A cycle without progress would repeat itself.
+        // Stops after a restart without progress, because the next one would repeat it.
         let is_stuck = after.is_nan() || after >= residual_norm;
         residual_norm = after;
         if is_stuck {
@@ -49,12 +49,12 @@ pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Re
     Ok(system.finish(iterations, residual_norm))
 }
 
-/// Improves `x` by at most `steps` iterations. Returns their number.
+/// Improves `x` by at most `steps` iterations without a restart. Returns the number of iterations.
 fn cycle(system: &mut System, steps: usize) -> Result<usize> {
     let r = system.residual()?;
     let beta = norm(&r)?;
     let mut basis = vec![stored(&r.divide(beta)?)?];
-    // The columns of the Hessenberg matrix after the rotations, and the rotated right-hand side.
+    // The columns of the triangular matrix (the Hessenberg matrix after Givens rotations), and the rotated right-hand side.
     let mut columns: Vec<Vec<Complex<f64>>> = Vec::new();
     let mut rotations: Vec<(f64, Complex<f64>)> = Vec::new();
     let mut right = vec![Complex::new(beta, 0.0)];
@@ -62,7 +62,7 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
         let mut w = stored(&system.multiply(&system.precondition(&basis[step])?)?)?;
         let before = norm(&w)?;
         let mut column = vec![Complex::new(0.0, 0.0); step + 1];
-        // Classical Gram-Schmidt, twice: as orthogonal as the modified method, with two products per pass.
+        // Two passes of classical Gram-Schmidt are as accurate as the modified method, and each pass takes only two products.
         let vectors = stack(&basis, 0)?;
         for _ in 0..2 {
             let projections = inner_rows(&vectors, &w)?;
@@ -84,7 +84,7 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
         right.push(-s.conj() * last);
         rotations.push((c, s));
         columns.push(column);
-        // A vector in the span of the basis ends the iteration: the approximation is exact in this subspace.
+        // If the new vector is in the span of the basis, the approximation is exact in this subspace, so the iteration stops.
         let has_ended = next <= before * f64::EPSILON || right[step + 1].norm() <= system.tolerance;
         if has_ended || step + 1 == steps {
             break;
@@ -113,7 +113,7 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
     Ok(count)
 }
 
-/// Returns the inner products of each row of `vectors` with `w`.
+/// Returns the inner product of each row of `vectors` with `w`.
 fn inner_rows(vectors: &NdArray, w: &NdArray) -> Result<NdArray> {
     if vectors.dtype().is_complex() { cuprum_core::conj(vectors)?.matmul(w) } else { vectors.matmul(w) }
 }
@@ -122,7 +122,7 @@ fn complex_values(a: &NdArray) -> Result<Vec<Complex<f64>>> {
     a.astype(cuprum_core::DType::C128)?.to_vec()
 }
 
-/// Returns cosine and sine of the rotation that maps `(a, b)` to `(length, 0)`, and the length. `b` is real.
+/// Returns cosine and sine of the Givens rotation that maps `(a, b)` to `(length, 0)`, and `length`. `b` is real.
 fn rotation(a: Complex<f64>, b: f64) -> (f64, Complex<f64>, Complex<f64>) {
     let size = a.norm().hypot(b);
     if size == 0.0 {
