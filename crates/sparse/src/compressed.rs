@@ -86,9 +86,7 @@ impl Compressed {
     }
 
     /// Returns a matrix of the elements `data` at `(row, column)`. Elements at equal positions are added. `row` and `column` are valid
-    /// indices along the major and the minor axis. `index` is the dtype of its indices.
-    ///
-    /// `row` and `column` are valid indices along the major and the minor axis.
+    /// indices along the major and the minor axis. `index` is the dtype of the indices.
     pub fn from_positions(row: &NdArray, column: &NdArray, data: &NdArray, shape: [usize; 2], index: DType) -> Result<Compressed> {
         if data.size() == 0 {
             return Compressed::empty(data.device(), shape, data.dtype(), index);

@@ -140,7 +140,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
 /// Returns `op(a, scalar)`, or `op(scalar, a)` if `is_reflected`, computed only at the elements of `a`.
 ///
 /// # Errors
-/// `op(0, s)` is not zero.
+/// `op(0, scalar)` is not zero.
 pub(crate) fn with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected: bool) -> Result<SparseArray> {
     let apply = |values: NdArray| {
         let (values, scalar) = (Operand::Array(values), Operand::Scalar(scalar));
