@@ -1,5 +1,5 @@
-//! Kernel of family Gather: elements at given indices along an axis (`take`). Indices are checked during the gather. An error names the
-//! first invalid index.
+//! Kernel of the family `Gather`: elements at given indices along an axis (`take`). Indices are checked during the gather. An error names
+//! the first invalid index.
 
 use cuprum_core::call;
 use cuprum_cpu_base::cache::prefetch_line;
@@ -84,7 +84,7 @@ impl OuterAxes {
     }
 }
 
-/// Computes the outputs of a planned call of kernel family Gather.
+/// Computes the outputs of a planned call of the kernel family `Gather`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather(call::Gather { axis }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")

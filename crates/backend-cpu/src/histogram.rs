@@ -1,4 +1,4 @@
-//! Kernel of family Histogram: counts of values per bin, or sums of their weights.
+//! Kernel of the family `Histogram`: counts of values per bin, or sums of their weights.
 //!
 //! Each tile (a block of values in cache) becomes a tile of bin numbers, which are then counted. Threads count separately. Sums of
 //! weights are split at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
@@ -27,7 +27,7 @@ const COUNTERS_PER_BIN: usize = 4;
 /// Approximate cost of counting one value, in cheap operations.
 const COST_PER_VALUE: usize = 4;
 
-/// Computes the outputs of a planned call of kernel family Histogram.
+/// Computes the outputs of a planned call of the kernel family `Histogram`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();

@@ -1,4 +1,4 @@
-//! Kernel of family Map: evaluates a fused elementwise program for all elements, in tiles on several threads.
+//! Kernel of the family `Map`: evaluates a fused elementwise program for all elements, in tiles on several threads.
 
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
@@ -15,7 +15,7 @@ const MIN_ROW_FOR_OWN_TILES: usize = 64;
 /// One task's slice of each output.
 type OutputSlices<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
-/// Computes the outputs of a planned call of kernel family Map.
+/// Computes the outputs of a planned call of the kernel family `Map`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = &call.work else { decline!("not a map") };
     let in_loop_order = (0..call.outputs.len()).all(|n| {

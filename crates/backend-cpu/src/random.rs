@@ -1,4 +1,4 @@
-//! Kernel of family Random: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
+//! Kernel of the family `Random`: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
 
 mod exact_math;
 mod samplers;
@@ -18,7 +18,7 @@ const TASK_BLOCKS: usize = 1 << 13;
 /// Approximate cost of one Philox counter block, in cheap operations.
 const COST_PER_PHILOX_BLOCK: usize = 40;
 
-/// Computes the outputs of a planned call of kernel family Random.
+/// Computes the outputs of a planned call of the kernel family `Random`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;

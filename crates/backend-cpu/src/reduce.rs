@@ -1,5 +1,5 @@
-//! Kernel of family Reduce: reductions over axes and segments. Sums are pairwise in a tree fixed by the length, so results do not depend
-//! on the number of threads.
+//! Kernel of the family `Reduce`: reductions over axes and segments. Sums are pairwise in a tree fixed by the length, so results do not
+//! depend on the number of threads.
 
 mod columns;
 mod deviation;
@@ -132,7 +132,7 @@ fn with_float32_values(program: &Program) -> Program {
     program
 }
 
-/// Computes the outputs of a planned call of kernel family Reduce.
+/// Computes the outputs of a planned call of the kernel family `Reduce`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce(work) => reduce(call, work),

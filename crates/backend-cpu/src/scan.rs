@@ -1,4 +1,4 @@
-//! Kernel of family Scan: running sums, products and extremes, computed together with the fused program in one pass over the output.
+//! Kernel of the family `Scan`: running sums, products and extremes, computed together with the fused program in one pass over the output.
 //!
 //! A contiguous row is scanned in runs of [`RUN_LEN`] elements, several at once. Runs are then combined in order, and in long rows blocks
 //! of runs too. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's length,
@@ -34,7 +34,7 @@ const BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
 const MIN_TASK_COLUMNS: usize = 64;
 
-/// Computes the outputs of a planned call of kernel family Scan.
+/// Computes the outputs of a planned call of the kernel family `Scan`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan, .. }) = &call.work else { decline!("not a scan") };
     // The loop order is that of the output's memory: axes outside the scanned axis, the scanned axis, axes inside it.

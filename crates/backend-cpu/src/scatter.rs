@@ -1,4 +1,4 @@
-//! Kernel of family Scatter: stores values in the target's rows that indices select, or combines them with these rows.
+//! Kernel of the family `Scatter`: stores values in the target's rows that indices select, or combines them with these rows.
 //!
 //! Indices are checked before the first write. Each thread owns a range of the target's memory, reads all indices, and applies the values
 //! of its rows in order. The result is that of a loop over the values, for any number of threads.
@@ -31,7 +31,7 @@ const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
 /// Minimum number of elements of a long row, for which reading an index costs little compared with writing the row.
 const MIN_LONG_ROW: usize = 32;
 
-/// Computes the outputs of a planned call of kernel family Scatter.
+/// Computes the outputs of a planned call of the kernel family `Scatter`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Scatter(work), [indices, values, ..], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a scatter of values by indices")

@@ -1,7 +1,7 @@
 //! Evaluation of fused programs in tiles: blocks of consecutive elements, short enough that all intermediate values stay in L1.
 //!
-//! Contiguous inputs are read in place; others are first gathered into scratch blocks. The families Map, Rows and Fft write results to
-//! outputs ([`ResultDestination`]). The families Reduce, Scan, Select and Histogram read them tile by tile.
+//! Contiguous inputs are read in place; others are first gathered into scratch blocks. The kernel families `Map`, `Rows` and `Fft` write
+//! results to outputs ([`ResultDestination`]). The families `Reduce`, `Scan`, `Select` and `Histogram` read them tile by tile.
 
 mod instruction;
 mod nest;

@@ -1,4 +1,4 @@
-//! Family Fft on a real device, against the CPU backend, whose own tests compare it with the definition.
+//! The kernel family `Fft` on a real device, against the CPU backend, whose own tests compare it with the definition.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Kernels of the CPU backend for family Fft: rustfft's transforms over strided arrays of any rank, on several threads.
+//! Kernels of the CPU backend for the family `Fft`: rustfft's transforms over strided arrays of any rank, on several threads.
 //!
 //! The kernels read arrays in memory. Kernels that read fused expressions are in `cuprum-backend-cpu`. The interface is internal to that
 //! crate and changes with it.

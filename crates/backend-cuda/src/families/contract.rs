@@ -1,5 +1,6 @@
-//! Family Contract: strided, batched matrix products by cuBLAS. This crate's own kernels compute products of integers and bool, and inner
-//! products, and all products if cuBLAS is missing. Operands whose axes do not form a matrix are first copied to a layout whose axes do.
+//! CUDA kernels of the family `Contract`: strided, batched matrix products by cuBLAS. This crate's own kernels compute products of integers
+//! and bool, and inner products, and all products if cuBLAS is missing. Operands whose axes do not form a matrix are first copied to a
+//! layout whose axes do.
 
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
@@ -51,7 +52,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
 
-/// Runs a call of family Contract.
+/// Runs a call of the kernel family `Contract`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a contraction of two arrays");

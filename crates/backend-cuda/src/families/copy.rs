@@ -1,6 +1,6 @@
-//! Family Copy: copies between strided layouts. The kernels copy items, which are one element or several contiguous elements, so their code
-//! depends on the item size but not on the dtype. If source and target are contiguous, the driver copies them. Transposes go through tiles
-//! in shared memory. All other copies use a strided kernel with the widest items that the alignment allows.
+//! CUDA kernels of the family `Copy`: copies between strided layouts. The kernels copy items, which are one element or several contiguous
+//! elements, so their code depends on the item size but not on the dtype. If source and target are contiguous, the driver copies them.
+//! Transposes go through tiles in shared memory. All other copies use a strided kernel with the widest items that the alignment allows.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         .into()
 }
 
-/// Runs a call of family Copy.
+/// Runs a call of the kernel family `Copy`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Copy(call::Copy { regions }), [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
     if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {

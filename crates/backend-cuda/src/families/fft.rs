@@ -1,5 +1,6 @@
-//! Family Fft: transforms by cuFFT, which reads and writes strided arrays if its interface can describe them. Other arrays are copied to C
-//! order, with the transformed axes last. If the input is an expression, or is scaled or padded, it is first computed into new memory.
+//! CUDA kernels of the family `Fft`: transforms by cuFFT, which reads and writes strided arrays if its interface can describe them. Other
+//! arrays are copied to C order, with the transformed axes last. If the input is an expression, or is scaled or padded, it is first
+//! computed into new memory.
 
 #[allow(unsafe_code)] // cuFFT's C interface
 pub mod cufft;
@@ -37,7 +38,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     [DType::F32, DType::F64].map(|dtype| FFT_SOURCE.named_source(&[("T", ctype(dtype))])).into()
 }
 
-/// Runs a call of family Fft.
+/// Runs a call of the kernel family `Fft`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Fft(fft), [spec]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
     if let Some(op) = fft.program.ops().find(|op| !codegen::has_expression(*op)) {

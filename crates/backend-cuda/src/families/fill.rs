@@ -1,5 +1,5 @@
-//! Family Fill. Constants are written by the driver's memset if their bytes repeat a pattern of 1, 2 or 4 bytes, else by a kernel. Kernels
-//! also write ranges, linear spaces and the diagonals of identity matrices.
+//! CUDA kernels of the family `Fill`. Constants are written by the driver's memset if their bytes repeat a pattern of 1, 2 or 4 bytes, else
+//! by a kernel. Kernels also write ranges, linear spaces and the diagonals of identity matrices.
 
 use cuprum_core::{Call, DType, Fill, Kind, Outcome, OutputSpec, Result, Scalar, Work, decline};
 
@@ -16,7 +16,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     DType::ALL.iter().map(|d| FILL_SOURCE.named_source(&[("T", ctype(*d))])).collect()
 }
 
-/// Runs a call of family Fill.
+/// Runs a call of the kernel family `Fill`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Fill(fill), [spec]) = (&call.work, call.outputs) else { decline!("not a fill of one output") };
     let counted = matches!(fill, Fill::Arange { .. } | Fill::Linspace { .. });

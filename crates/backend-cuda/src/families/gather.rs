@@ -1,5 +1,5 @@
-//! Family Gather: reads elements at given indices along an axis. Each thread copies one item, which has several contiguous elements if
-//! alignment allows.
+//! CUDA kernels of the family `Gather`: reads elements at given indices along an axis. Each thread copies one item, which has several
+//! contiguous elements if alignment allows.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -26,7 +26,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     uses.map(listed).into()
 }
 
-/// Runs a call of family Gather.
+/// Runs a call of the kernel family `Gather`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Gather(call::Gather { axis }), [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a gather of one array by another");

@@ -1,5 +1,5 @@
-//! Family Histogram, with the input expression fused. Counters are in shared memory if they fit. There may be several copies of the
-//! counters, so that fewer atomics conflict. Otherwise the counters are in global memory.
+//! CUDA kernels of the family `Histogram`, with the input expression fused. Counters are in shared memory if they fit. There may be several
+//! copies of the counters, so that fewer atomics conflict. Otherwise the counters are in global memory.
 
 use cuprum_core::call;
 use cuprum_core::call::Binning;
@@ -64,7 +64,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
-/// Runs a call of family Histogram.
+/// Runs a call of the kernel family `Histogram`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Histogram(call::Histogram { program, binning }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a histogram of one output")

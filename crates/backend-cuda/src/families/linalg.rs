@@ -1,5 +1,6 @@
-//! Family Linalg: matrix decompositions and solutions of linear systems. The kernels in `team_kernels` use one thread or one thread block
-//! per matrix, and serve small matrices. `library` calls cuSOLVER and cuBLAS for large ones, and for eigenvalues of general matrices.
+//! CUDA kernels of the family `Linalg`: matrix decompositions and solutions of linear systems. The kernels in `team_kernels` use one thread
+//! or one thread block per matrix, and serve small matrices. `library` calls cuSOLVER and cuBLAS for large ones, and for eigenvalues of
+//! general matrices.
 
 #[allow(unsafe_code)] // cuSOLVER's C interface
 pub mod cusolver;
@@ -23,7 +24,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     [team_kernels::sources_for_checks(), library::sources_for_checks()].concat()
 }
 
-/// Runs a call of family Linalg.
+/// Runs a call of the kernel family `Linalg`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
     let dtype = a.dtype();

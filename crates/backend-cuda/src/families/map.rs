@@ -1,5 +1,5 @@
-//! Family Map: evaluates an elementwise expression in one pass over memory, by a kernel that is generated for the structure of the
-//! expression.
+//! CUDA kernels of the family `Map`: evaluates an elementwise expression in one pass over memory, by a kernel that is generated for the
+//! structure of the expression.
 
 mod fast_path;
 
@@ -28,7 +28,7 @@ const TILE_SIDE: usize = 32;
 /// Maximum shared memory for the tiles of a block, in bytes. With this limit, several blocks can be resident on a multiprocessor.
 const MAX_TILE_BYTES: usize = 40 << 10;
 
-/// Runs a call of family Map.
+/// Runs a call of the kernel family `Map`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = call.work else { decline!("not a map") };
     if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {

@@ -1,5 +1,5 @@
-//! Family Random: random numbers by the generator Philox 4x32-10. Each thread computes the numbers of one counter value at a time. The
-//! random bits are the same on every device.
+//! CUDA kernels of the family `Random`: random numbers by the generator Philox 4x32-10. Each thread computes the numbers of one counter
+//! value at a time. The random bits are the same on every device.
 
 use cuprum_core::call::{Sampler, UniformScaling};
 use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, Work, decline};
@@ -46,7 +46,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     draws.chain(samples).collect()
 }
 
-/// Runs a call of family Random.
+/// Runs a call of the kernel family `Random`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Random(random), [spec]) = (&call.work, call.outputs) else { decline!("not a draw of one output") };
     if !spec.layout.is_c_contiguous() {

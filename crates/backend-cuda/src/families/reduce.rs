@@ -1,4 +1,4 @@
-//! Family Reduce: reductions over any axes in one launch, with the input expression fused.
+//! CUDA kernels of the family `Reduce`: reductions over any axes in one launch, with the input expression fused.
 //!
 //! A team of threads reduces each row. Depending on the row length, the team is part of a warp, a warp, or a block. Several blocks share a
 //! long row. Column reductions read up to 32 adjacent columns, or vectors of columns, at a time. If several blocks share a result, the last
@@ -174,7 +174,7 @@ fn named_source(
     Some((format!("reduce<{}, {what}, {shape:?}>", op.name()), text))
 }
 
-/// Runs a call of family Reduce.
+/// Runs a call of the kernel family `Reduce`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Reduce(reduce), [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
     let call::Reduce { program, reduction, plan, acc, .. } = *reduce;

@@ -1,5 +1,5 @@
-//! Family Rows: expressions over rows that contain reductions along the rows, such as softmax and normalisation. Each row is read once and
-//! kept in registers.
+//! CUDA kernels of the family `Rows`: expressions over rows that contain reductions along the rows, such as softmax and normalisation. Each
+//! row is read once and kept in registers.
 //!
 //! A team of threads computes each row. A team is part of a warp, or several warps with at most 1024 threads together. The row length and
 //! the number of values per element that are live at once determine the team size and the number of elements per thread.
@@ -156,18 +156,18 @@ fn kernel_name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }
 
-/// Runs a call of family Rows.
+/// Runs a call of the kernel family `Rows`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     launch_rows(call, program, plan)
 }
 
-/// Runs the call `reduce` by a row kernel if it is a variance along rows for which row kernels are faster than the kernels of family
-/// Reduce. Returns `None` otherwise.
+/// Runs the call `reduce` by a row kernel if it is a variance along rows for which row kernels are faster than the kernels of the family
+/// `Reduce`. Returns `None` otherwise.
 pub(crate) fn run_variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
     let call::Reduce { program, reduction, plan, .. } = *reduce;
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
-    // For few long rows, the kernels of family Reduce are faster, because they use several blocks per row.
+    // For few long rows, the kernels of the family `Reduce` are faster, because they use several blocks per row.
     let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
     if reduction.combine != Combine::Moments || !is_row || !is_gain || plan.reduced_size > MAX_DEFERRED_ROW_LENGTH {
         return None;

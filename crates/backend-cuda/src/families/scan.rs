@@ -1,4 +1,4 @@
-//! Family Scan: cumulative sums, products and extremes along an axis, with the input expression fused.
+//! CUDA kernels of the family `Scan`: cumulative sums, products and extremes along an axis, with the input expression fused.
 //!
 //! A line is a 1-D slice along the scanned axis. One thread scans each line if lines are short, or adjacent and many. If lines are few and
 //! long, they are split into tiles that use decoupled look-back. Otherwise one block scans each line. The order of combination depends on
@@ -96,7 +96,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     list
 }
 
-/// Runs a call of family Scan.
+/// Runs a call of the kernel family `Scan`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a scan of one output")

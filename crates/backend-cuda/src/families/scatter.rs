@@ -1,5 +1,5 @@
-//! Family Scatter: stores values in rows that indices select, or combines values with the elements of these rows. Each thread writes one
-//! item or element.
+//! CUDA kernels of the family `Scatter`: stores values in rows that indices select, or combines values with the elements of these rows.
+//! Each thread writes one item or element.
 //!
 //! If several values are stored in one row, the last one wins: a first kernel finds the position of the last index of each row. Integers
 //! are combined by atomic operations, because the order does not matter for them. Floats are added as integers (`sum`). For other
@@ -23,7 +23,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     [launch::sources_for_checks(), packed_store::sources_for_checks(), sum::sources_for_checks()].concat()
 }
 
-/// Runs a call of family Scatter.
+/// Runs a call of the kernel family `Scatter`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Scatter(call::Scatter { region, combine, rows, needs: _ }), [indices, values, groups @ ..], [spec]) =
         (&call.work, call.inputs, call.outputs)

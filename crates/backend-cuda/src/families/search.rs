@@ -1,4 +1,5 @@
-//! Family Search: insertion points of values in a sorted array (`searchsorted`). Blocks search a sample of the array in shared memory first.
+//! CUDA kernels of the family `Search`: insertion points of values in a sorted array (`searchsorted`). Blocks search a sample of the array
+//! in shared memory first.
 
 use cuprum_core::call;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
@@ -35,7 +36,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     DType::ALL.iter().enumerate().map(|(n, &dtype)| SEARCH_SOURCE.named_source(&kernel_defines(dtype, n % 2 == 0, n % 3 == 0))).collect()
 }
 
-/// Runs a call of family Search.
+/// Runs a call of the kernel family `Search`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Search(call::Search { after_equal }), [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a search of one array in another");

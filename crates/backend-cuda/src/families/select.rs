@@ -1,4 +1,5 @@
-//! Family Select: returns the elements or indices at which a condition is true, in one pass, with the expression of the condition fused.
+//! CUDA kernels of the family `Select`: returns the elements or indices at which a condition is true, in one pass, with the expression of
+//! the condition fused.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -74,7 +75,7 @@ fn nonzero_condition(dtype: DType) -> Expression {
     p
 }
 
-/// Runs a call of family Select.
+/// Runs a call of the kernel family `Select`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let &Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, from) = call.program_inputs();

@@ -1,6 +1,6 @@
-//! Family Sort. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory are sorted by a radix
-//! sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged. Their sort keys are computed
-//! when needed.
+//! CUDA kernels of the family `Sort`. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory
+//! are sorted by a radix sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged. Their sort
+//! keys are computed when needed.
 
 pub(crate) mod segment_sort;
 
@@ -152,7 +152,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     listed.chain(segment_sort::sources_for_checks()).collect()
 }
 
-/// Runs a call of family Sort.
+/// Runs a call of the kernel family `Sort`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Sort(sort), [input]) = (&call.work, call.inputs) else { decline!("not a sort of one array") };
     let output_count = usize::from(sort.values) + usize::from(sort.indices);

@@ -1,5 +1,5 @@
-//! Family Sparse: products of matrices in compressed row format with dense vectors and matrices. A team of up to 32 threads computes each
-//! row of up to 4096 elements. A block computes each longer row, as power-law matrices have them.
+//! CUDA kernels of the family `Sparse`: products of matrices in compressed row format with dense vectors and matrices. A team of up to 32
+//! threads computes each row of up to 4096 elements. A block computes each longer row, as power-law matrices have them.
 //!
 //! Products of two sparse matrices, sampled products and triangular solutions decline, and run as compositions.
 
@@ -61,7 +61,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     listed.map(|((dtype, (team, per)), index)| SPARSE_SOURCE.named_source(&Shape { team, per }.defines(dtype, index))).collect()
 }
 
-/// Runs a call of family Sparse.
+/// Runs a call of the kernel family `Sparse`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Sparse(Sparse::Multiply), [indptr, indices, values, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a product of a sparse matrix with a dense array");

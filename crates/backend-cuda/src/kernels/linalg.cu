@@ -1,4 +1,4 @@
-// Kernels of family Linalg for batches of matrices in C order, one team for each matrix. Requires types.cuh and linalg.cuh.
+// Kernels of the family `Linalg` for batches of matrices in C order, one team for each matrix. Requires types.cuh and linalg.cuh.
 //
 // OPERATION is the index of one of the operations below. OPTION is its option. The inputs are matrices `a` (m, n) and, for linear systems,
 // `b` (n, k). If TEAM is 1, ROWS, COLUMNS and RIGHT are the extents, and ARENA is the size of a team's memory in bytes. If TEAM is greater

@@ -1,5 +1,5 @@
-//! Residual tests of the family Linalg, as in LAPACK's test programs. Each test computes a ratio: the backward error, divided by the
-//! machine epsilon, the extent and the norm of the matrix. The ratio must be below [`THRESHOLD`].
+//! Residual tests of the kernel family `Linalg`, as in LAPACK's test programs. Each test computes a ratio: the backward error, divided by
+//! the machine epsilon, the extent and the norm of the matrix. The ratio must be below [`THRESHOLD`].
 
 mod schur;
 

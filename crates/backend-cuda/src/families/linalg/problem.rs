@@ -1,4 +1,4 @@
-//! The problem of a call of family Linalg, which all implementations read.
+//! The problem of a call of the kernel family `Linalg`, which all implementations read.
 
 use std::sync::Arc;
 

@@ -29,8 +29,8 @@ thread_local! {
     static CACHED_MAPS: LaunchCache<CachedMap> = const { LaunchCache::new() };
 }
 
-/// Runs `call`, a call of family Map. If the launch cache of this thread has a suitable kernel, launches that kernel. Otherwise calls the
-/// general function of the family, [`map::run_call`](super::run_call).
+/// Runs `call`, a call of the kernel family `Map`. If the launch cache of this thread has a suitable kernel, launches that kernel.
+/// Otherwise calls the general function of the family, [`map::run_call`](super::run_call).
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     launch_cached(call).unwrap_or_else(|| super::run_call(call))
 }

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Op, Parameters};
 
-/// Computes a call of family Linalg with one input on the CPU.
+/// Computes a call of the kernel family `Linalg` with one input on the CPU.
 pub(super) fn compute(op: Op, inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let (Some(&task), [input]) = (parameters.and_then(|p| p.downcast_ref::<Linalg>()), inputs) else {
         return Err(Error::value(op.name(), "takes one array"));

@@ -1,4 +1,4 @@
-//! Operations on sparse matrices as compositions of other operations, for devices without kernels of family Sparse.
+//! Operations on sparse matrices as compositions of other operations, for devices without kernels of the family `Sparse`.
 
 use super::{CsrParts, SPARSE_MULTIPLY, SPARSE_PRODUCT, SPARSE_SAMPLE, SPARSE_SOLVE_TRIANGULAR, indptr_of_counts, row_indices};
 use crate::array::{NdArray, Outputs, StoredArray};
