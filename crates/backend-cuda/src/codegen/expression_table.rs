@@ -40,13 +40,13 @@ pub fn expression(op: Op) -> Option<Expression> {
     row.map(|row| Expression(row.1))
 }
 
-/// Returns whether C++ code can be generated for `op`: an elementwise operation of core, a fused `take`, or an operation with a
-/// user-defined body.
+/// Returns whether C++ code can be generated for `op`: an elementwise operation of core, a fused `take`, or a user-defined operation with
+/// code.
 pub fn has_expression(op: Op) -> bool {
     op.0.body.is_some() || op == FUSED_TAKE || expression(op).is_some()
 }
 
-/// Returns whether a kernel of `program` may meet an index out of bounds at run time, and then report a fault.
+/// Returns whether a kernel of `program` may find an index out of bounds at run time. The kernel then reports a fault.
 pub fn may_fault(program: &Program) -> bool {
     program.ops().any(|op| op == FUSED_TAKE)
 }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::element_code::{input_types, step_expression, write_takes, write_types, write_user_functions};
 use super::{Combination, ctype, may_fault};
 
-/// Layout of the operands along a row. The kernel cache's key includes it.
+/// Layout of the operands along a row. It is part of the key of the kernel cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OperandLayout {
     /// Bit k is set if input k has one element per row.
@@ -31,7 +31,7 @@ pub struct Stages<'a> {
     varies: SmallVec<[bool; 32]>,
     /// Index of the stage that computes each step. The result of a reduction belongs to the stage after its argument's stage.
     stage_of: SmallVec<[usize; 32]>,
-    /// Index of the last stage that uses each step.
+    /// Index of the last stage that uses the value of each step.
     last_use: SmallVec<[usize; 32]>,
     /// Number of stages.
     count: usize,

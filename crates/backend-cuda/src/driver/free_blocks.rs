@@ -80,7 +80,7 @@ pub(super) struct FreeBlockPool<F> {
     max_free_bytes: u64,
     /// Free blocks by stream number.
     free_blocks: Vec<StreamFreeBlocks>,
-    /// Free blocks that other streams may still use, in the order of their return.
+    /// Free blocks that other streams may still use, in the order in which they were returned.
     waiting: Vec<FencedBlock<F>>,
 }
 

@@ -27,10 +27,10 @@ static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text:
 
 /// Number of rows and columns of an output tile of the kernel `contract_tiled`.
 const OUTPUT_TILE: usize = 64;
-/// Maximum number of products in a partial sum of the kernel `contract_dot`. Partial sums are longer only if there are [`MAX_PARTIALS`] of
-/// them.
+/// Maximum number of products in one partial sum of the kernel `contract_dot`. Longer sums occur only when the number of partial sums has
+/// reached [`MAX_PARTIALS`].
 const PARTIAL_SUM_LENGTH: usize = 2048;
-/// Maximum number of partial sums per result. If there are more results than this number, sums are not split.
+/// Maximum number of partial sums per result. Sums are not split if there are more results than `MAX_PARTIALS`.
 const MAX_PARTIALS: usize = 4096;
 /// Maximum number of cuBLAS calls for one contraction. If a contraction needs more, operands are packed so that fewer calls suffice.
 const MAX_BLAS_CALLS: usize = 32;
@@ -77,7 +77,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         }
         None => false,
     };
-    // The kernels of this crate write every element of the output, so it does not matter if cuBLAS has queued some of several products.
+    // The kernels of this crate write every element of the output. Products that cuBLAS has queued already are overwritten.
     if !is_done {
         let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
         arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
@@ -296,7 +296,7 @@ fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
     out
 }
 
-/// Returns whether one warp per result is faster than output tiles. That is so for few results, and for the product of a matrix with few
+/// Returns whether one warp per result is faster than output tiles. This holds for few results, and for the product of a matrix with few
 /// vectors if both are contiguous along k.
 fn has_warp_per_result(gemm: &Gemm) -> bool {
     let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;

@@ -52,7 +52,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     team_kernels::run(call, &problem)
 }
 
-/// Loads the library for `task`. The error is [`CudaError::Missing`] if it cannot serve this thread's stream.
+/// Loads the library that computes `task`. Returns [`CudaError::Missing`] if no library can compute it on this thread's stream.
 fn find_library(context: &'static Context, task: Linalg) -> crate::Result<()> {
     if context.is_capturing() {
         return Err(CudaError::Missing("a routine of cuSOLVER cannot be captured into a graph".into()));

@@ -1,5 +1,5 @@
-//! CUDA kernels of the family `Random`: random numbers by the generator Philox 4x32-10. Each thread computes the numbers of one counter
-//! value at a time. The random bits are the same on every device.
+//! CUDA kernels of the family `Random`: random numbers by the generator Philox 4x32-10. Each thread computes all numbers of one Philox
+//! counter value, then of the next. The random bits are the same on every device.
 
 use cuprum_core::call::{Sampler, UniformScaling};
 use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, Work, decline};
@@ -110,7 +110,7 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
             ("random_uniform", [low, span, factor, limit].map(real).to_vec())
         }
         Distribution::Normal { mean, std } => ("random_normal", vec![real(mean), real(std)]),
-        // Wrapping casts suffice, because the kernel uses only the low bits that fit the output's dtype.
+        // Truncating casts suffice, because the kernel uses only as many low bits as the output's dtype has.
         Distribution::Integers { low, span } => ("random_integers", vec![integer(low as u64), integer(span)]),
         // `run_call` handles it.
         Distribution::Sampled { .. } => return Ok(()),

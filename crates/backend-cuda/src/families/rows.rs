@@ -23,14 +23,15 @@ use crate::families::map::MAX_PARAMETER_BYTES;
 
 mod sample_programs;
 
-/// Number of threads per block if a team has at most 32 threads.
+/// Number of threads per block of kernels whose teams have at most 32 threads. A team is the group of threads that share a row.
 const SMALL_TEAM_BLOCK: usize = 128;
-/// Maximum number of 32-bit registers for a thread's elements. The first value is for teams of up to 32 threads, the second for larger
-/// teams.
+/// Maximum number of 32-bit registers for the elements of a row that a thread holds. The first value is for teams (threads that share a
+/// row) of up to 32 threads, the second for larger teams.
 const MAX_TEAM_REGISTERS: [usize; 2] = [32, 24];
-/// Maximum number of 32-bit registers for a thread's elements in a block of 1024 threads, which has 64 registers per thread.
+/// Maximum number of 32-bit registers for the elements of a row that a thread holds, in a block of 1024 threads. Such a block has 64
+/// registers per thread.
 const MAX_LARGE_BLOCK_REGISTERS: usize = 40;
-/// Number of threads that fill any current device. Teams get more threads if there are too few rows to reach this number.
+/// Number of threads that fill any GPU sold today. If there are too few rows to reach it, each row is shared by more threads.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
 /// Possible numbers of vector loads per thread. The list is short, so that rows of similar length share a kernel.
 const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
@@ -64,7 +65,7 @@ impl RowsShape {
         let units = plan.length / width;
         let words = width * stages.registers_per_element().max(1);
         let packs_of = |team: usize| units.div_ceil(team);
-        // Number of vector loads per thread with which 16 bytes of the narrowest input are in flight.
+        // Number of vector loads per thread with which at least 16 bytes of the narrowest input are in flight.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
         while team < 1024 && packs_of(team) * words > MAX_TEAM_REGISTERS[(team > 32) as usize] {
@@ -100,7 +101,7 @@ impl RowsShape {
         Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
-    /// Returns the number of threads per block. A team of several warps is a whole block, because the threads of a team synchronise.
+    /// Returns the number of threads per block. Threads that share a row synchronise, so more than 32 of them form a whole block.
     fn threads_per_block(self) -> usize {
         if self.team > 32 { self.team } else { SMALL_TEAM_BLOCK }
     }

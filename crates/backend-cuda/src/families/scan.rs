@@ -113,7 +113,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(call.inputs)?;
     let out = device::allocate_output(call, 0)?;
     let strategy = select_strategy(plan);
-    // The buffer starts with the ticket counter. The look-back states of the tiles follow.
+    // The buffer starts with the ticket counter, from which blocks take tile numbers. The look-back states of the tiles follow.
     let tiles = plan.len.div_ceil(tile_length(spec.dtype));
     let state_words = 1 + plan.line_count * device_sources::states_of_row(tiles) * accumulator_size(spec.dtype).div_ceil(4);
     let states = if strategy == ScanStrategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };

@@ -14,14 +14,15 @@ static SEARCH_SOURCE: KernelSource =
 
 /// Threads per block, as in `search.cu`.
 const THREADS_PER_BLOCK: u32 = 1024;
-/// Shared memory for samples of the sorted array, in bytes: enough for two blocks per multiprocessor.
+/// Shared memory for the sample of the sorted array, in bytes. It allows two resident blocks per multiprocessor.
 const MAX_SAMPLE_BYTES: u32 = 64 << 10;
-/// Shared memory for fewer than [`MIN_LONG_COUNT`] values, for which reading more samples takes longer than it saves.
+/// Shared memory for the sample if fewer than [`MIN_LONG_COUNT`] values are searched. Reading a larger sample would then take longer than
+/// it saves.
 const MAX_SAMPLE_BYTES_OF_SHORT: usize = 8 << 10;
-/// Minimum number of values of a long call.
+/// Minimum number of searched values for which a large sample of the sorted array pays off.
 const MIN_LONG_COUNT: usize = 1 << 20;
-/// Largest distance between samples at which a thread searches four values at a time. At larger distances, the first-level cache holds the
-/// elements between samples for one value per thread only.
+/// Maximum distance between sampled elements at which a thread searches four values at a time. At larger distances, the L1 cache only has
+/// enough space for the searches of one value per thread.
 const MAX_STEP_OF_FOUR: usize = 8;
 
 /// Returns the macro definitions of the kernel. `after_equal` tells whether insertion points are after equal elements instead of before

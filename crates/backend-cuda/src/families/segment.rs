@@ -14,13 +14,13 @@ use crate::families::kernel::{self, DEFAULT_THREADS};
 /// Name of the kernel function in the C++ source.
 const KERNEL_NAME: &str = "segment_fold";
 
-/// Returns the number of threads per segment, a power of 2. For a segment of mean length, each thread has about 4 values.
+/// Returns the number of threads that share a segment, a power of 2. In a segment of mean length, each thread reduces about 4 values.
 fn team_size(values: usize, segments: usize) -> u32 {
     1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
 }
 
-/// Returns the minimum number of resident blocks per multiprocessor, for `__launch_bounds__`. More blocks hide the latency of loads of
-/// offsets, indices and elements, but have fewer registers per thread, so only small programs get them.
+/// Returns the minimum number of resident blocks per multiprocessor, for `__launch_bounds__`. More blocks hide the latency of loads but
+/// leave fewer registers per thread, so only small programs get them.
 fn min_resident_blocks(program: &Expression) -> u32 {
     let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
     if is_small { 6 } else { 1 }

@@ -137,7 +137,8 @@ impl SelectLaunch<'_> {
     fn count_or_write(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
         let SelectShape { access, values, indices, items } = self.shape;
         let tiles = self.size.div_ceil(DEFAULT_THREADS as usize * items);
-        // The scratch memory holds the number of selected elements, the ticket counter, and the look-back states of the tiles.
+        // The scratch memory holds the number of selected elements, the ticket counter from which blocks take tile numbers, and the
+        // look-back states of the tiles.
         let words = 2 + device_sources::states_of_row(tiles);
         let scratch = device::allocate(call, words * 8)?;
         let queue = || {

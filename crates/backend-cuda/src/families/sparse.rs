@@ -1,7 +1,7 @@
 //! CUDA kernels of the family `Sparse`: products of matrices in compressed row format with dense vectors and matrices. A team of up to 32
-//! threads computes each row of up to 4096 elements. A block computes each longer row, as power-law matrices have them.
+//! threads shares each row of up to 4096 elements. A whole block shares each longer row, which power-law matrices have.
 //!
-//! Products of two sparse matrices, sampled products and triangular solutions decline, and run as compositions.
+//! Products of two sparse matrices, sampled products and triangular solves are declined here. They run as compositions of other operations.
 
 use cuprum_core::call::Sparse;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
@@ -27,7 +27,7 @@ fn computed_dtype(dtype: DType) -> DType {
     }
 }
 
-/// The number of threads per row, and of columns per thread.
+/// The number of threads that share a row, and the number of columns that each thread computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     team: usize,

@@ -1,4 +1,4 @@
-//! Ledgers, which list the launches of a thread that may have faulted, and the reports of faults to the thread.
+//! Ledgers: each lists the launches of a thread that may have faulted, until the host has checked them. Faults are reported to the thread.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub(super) struct LaunchLedger(Mutex<LedgerState>);
 
 #[derive(Debug, Default)]
 struct LedgerState {
-    /// The unchecked error words, each with the stream number of its launch.
+    /// The error words to check, each with the stream number of its launch.
     unchecked: Vec<(u32, Arc<LaunchErrorWord>)>,
     /// The first fault that was found in an error word but not yet reported to the thread.
     unreported: Option<ReportedFault>,

@@ -299,7 +299,7 @@ pub struct Blas {
     version: u32,
 }
 
-/// A cuBLAS handle, and the stream and workspaces that it uses.
+/// A cuBLAS handle, and the stream and workspaces for which it is configured.
 struct BlasHandle {
     handle: Handle,
     /// Number of the stream to which the cuBLAS handle is set, or `None` before the first use.
@@ -552,8 +552,8 @@ fn as_c_pointer(pointer: u64) -> *const c_void {
     ptr::with_exposed_provenance(pointer as usize)
 }
 
-/// Converts the status `code` of the cuBLAS function `call`. If the device is lost, returns [`CudaError::DeviceLost`], because the status
-/// does not tell this.
+/// Converts the status `code` of the cuBLAS function `call`. A lost device is reported as [`CudaError::DeviceLost`], which cuBLAS's status
+/// does not show.
 fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
     check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }

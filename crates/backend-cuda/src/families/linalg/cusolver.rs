@@ -45,7 +45,7 @@ pub fn load(context: &'static Context) -> Result<()> {
     CusolverApi::shared_functions(context).map(|_| ())
 }
 
-/// Returns whether cuSOLVER has eigenvalues of general matrices.
+/// Returns `Ok` if this cuSOLVER computes eigenvalues of general matrices, else the reason.
 pub(super) fn has_general_eigenvalues(context: &'static Context) -> Result<()> {
     let api = CusolverApi::shared_functions(context)?;
     match api.geev {
@@ -54,7 +54,7 @@ pub(super) fn has_general_eigenvalues(context: &'static Context) -> Result<()> {
     }
 }
 
-/// A handle of cuSOLVER and its parameters, for one stream. Its own device memory is used in the order of that stream.
+/// A handle of cuSOLVER and its parameters, for one stream. The handle's own device memory is used in the order of that stream.
 #[derive(Clone, Copy)]
 struct SolverHandle {
     handle: Handle,
@@ -126,7 +126,7 @@ impl HostWorkspace {
 
 /// The routines of cuSOLVER on this thread's stream, for matrices of one type. Other threads on the same stream wait until it is dropped.
 ///
-/// A dtype other than those of cuBLAS's 32- and 64-bit floats is an error at creation.
+/// Only 32- and 64-bit floats and their complex types are supported; creation fails for other dtypes.
 pub struct Routines {
     api: &'static CusolverApi,
     context: &'static Context,
@@ -184,7 +184,7 @@ impl Routines {
         usize::from(matches!(self.dtype, BlasType::F64 | BlasType::C128))
     }
 
-    /// Returns the index of the routine for the matrices in an array of routines for f32, f64, and their complex types.
+    /// Returns the index of the matrices' type in an array with one routine each for f32, f64, and their complex types.
     fn index_of_type(&self) -> usize {
         match self.dtype {
             BlasType::F64 => 1,
@@ -490,7 +490,7 @@ impl Drop for Routines {
         if let Some(kept) = self.workspace.host.clone()
             && self.keep_host_workspace().is_err()
         {
-            // Neither an event nor a wait is possible, so the memory must stay.
+            // The memory is leaked, because neither an event nor a wait can tell when the device has stopped using it.
             std::mem::forget(kept);
         }
     }

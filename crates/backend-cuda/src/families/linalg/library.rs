@@ -29,10 +29,10 @@ static SOURCE: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/linalg.cuh"), include_str!("../../kernels/linalg_library.cu")),
 };
 
-/// Largest ratio of single to double precision throughput for which singular values of single-precision matrices are computed in double
-/// precision. It takes no longer there, and fewer matrices are singular (`docs/notes/linear-algebra.md`).
+/// Largest ratio of single- to double-precision throughput at which singular values of float32 and complex64 matrices are computed in
+/// double precision. On such devices this is not slower, and fewer matrices are found singular (`docs/notes/linear-algebra.md`).
 const MAX_RATIO_FOR_DOUBLE_PRECISION: u32 = 2;
-/// Largest extent of Hermitian matrices that one call decomposes as a batch.
+/// Maximum extent of Hermitian matrices that cuSOLVER decomposes as a batch, in one call.
 const MAX_EXTENT_OF_HERMITIAN_BATCH: i32 = 512;
 /// Maximum number of blocks that share a matrix.
 const MAX_BLOCKS_PER_MATRIX: u64 = 1024;
@@ -55,7 +55,7 @@ enum Order {
     Columns,
 }
 
-/// The elements that decide whether a matrix has a result.
+/// The part of a matrix whose elements are checked for NaN and infinities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part {
     All = 0,
@@ -70,7 +70,7 @@ enum DiagonalCheck {
     NotPositive = 2,
 }
 
-/// The addresses that [`Run::report_failures`] reads. 0 means none.
+/// Device addresses of the data from which [`Run::report_failures`] finds matrices without a result. 0 means that there are no such data.
 #[derive(Clone, Copy, Debug, Default)]
 struct Evidence {
     largest: u64,
@@ -78,7 +78,7 @@ struct Evidence {
     diagonal: Option<(u64, DiagonalCheck)>,
 }
 
-/// Runs a call by the libraries, which are loaded. With `batched`, uses the routines for batches where there are some.
+/// Runs a call by cuSOLVER or cuBLAS, which must be loaded. If `batched`, uses the library's batch routines where they exist.
 pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, batched: bool) -> Result<Outcome> {
     let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
@@ -110,13 +110,13 @@ fn blas_type(dtype: DType) -> Option<BlasType> {
     }
 }
 
-/// A call that the libraries serve.
+/// A call that cuSOLVER or cuBLAS computes.
 struct Run<'a> {
     call: &'a Call<'a>,
     context: &'static Context,
     problem: &'a Problem,
     blas_type: BlasType,
-    /// Whether routines for batches are used.
+    /// Whether the library's batch routines are used.
     batched: bool,
     outputs: Vec<Arc<CudaBuffer>>,
 }
@@ -157,7 +157,7 @@ impl Run<'_> {
         self.scratch(elements, self.problem.dtype.itemsize())
     }
 
-    /// Allocates one 32-bit result for each matrix, and one more for a result that is not read.
+    /// Allocates one 32-bit status for each matrix, and an extra one for a status that is not read.
     fn infos(&self) -> Result<Stack> {
         let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
         Ok(Stack { buffer: device::allocate(self.call, bytes)?, step: 4 })
@@ -300,7 +300,7 @@ impl Run<'_> {
         [self.problem.m, self.problem.n, self.problem.k].map(|n| n as usize)
     }
 
-    /// Returns an array of the addresses of the matrices.
+    /// Returns a device array with the address of each matrix.
     fn addresses(&self, matrices: &Stack) -> Result<Stack> {
         let array = self.scratch(1, 8)?;
         let (out, start, step) = (array.start(), matrices.start(), matrices.step);
@@ -310,7 +310,7 @@ impl Run<'_> {
         Ok(array)
     }
 
-    /// Returns the number of matrices as routines for batches take it.
+    /// Returns the number of matrices in the integer type of the batch routines.
     fn batch_size(&self) -> Result<i32> {
         let invalid = |_| CudaError::Invalid(format!("cuBLAS takes no batch of {} matrices", self.problem.count));
         i32::try_from(self.problem.count).map_err(invalid).in_call(self.call)
@@ -321,8 +321,8 @@ impl Run<'_> {
         Ok(BatchedLuFactors { dtype, n, count, factors: addresses.start(), pivots: pivots.start() })
     }
 
-    /// Decomposes the transposes of the square inputs: the factors and pivots. `info` receives the results. The pivots have 32 bits if the
-    /// routine for batches is used, else 64.
+    /// Decomposes the transposes of the square inputs. Returns the factors and pivots. `info` receives the status of each matrix. Pivots
+    /// have 32 bits for batch routines, else 64.
     fn factor_transposes(&self, info: &Stack) -> Result<(Stack, Stack)> {
         let [_, n, _] = self.extents();
         let factors = self.copy_input(0, Order::Rows)?;
@@ -345,7 +345,7 @@ impl Run<'_> {
         let info = self.infos()?;
         let (factors, pivots) = self.factor_transposes(&info)?;
         let out = self.output(0, n * k);
-        // One column is the same in both orders.
+        // A matrix of one column has the same element order in both layouts.
         let x = if k == 1 { out.clone() } else { self.fields(n * k)? };
         self.copy(&self.call.inputs[1], Order::Columns, &x)?;
         self.substitute(Transpose::Yes, &factors, &pivots, &x, &info)?;
@@ -367,7 +367,7 @@ impl Run<'_> {
         self.report_failures(Evidence { info: info.start(), ..Evidence::default() })
     }
 
-    /// Solves the systems of the factors in place of `x`, whose matrices have `k` columns.
+    /// Solves systems with LU factors in place of the right-hand sides `x`, which have `k` columns each.
     fn substitute(&self, form: Transpose, factors: &Stack, pivots: &Stack, x: &Stack, info: &Stack) -> Result<()> {
         if self.batched {
             let (addresses, right) = (self.addresses(factors)?, self.addresses(x)?);
@@ -381,7 +381,7 @@ impl Run<'_> {
         self.for_each(|i| unsafe { routines.lu_solve(form, n, k, factors.at(i), pivots.at(i), x.at(i), unread) })
     }
 
-    /// Decomposes all matrices by one call.
+    /// Computes the Cholesky factors of all matrices by one call.
     fn cholesky_batch(&self, triangle: Triangle) -> Result<()> {
         let [_, n, _] = self.extents();
         let (out, info) = (self.output(0, n * n), self.infos()?);
@@ -420,7 +420,7 @@ impl Run<'_> {
     fn cholesky(&self, triangle: Triangle) -> Result<()> {
         let [_, n, _] = self.extents();
         let (out, info) = (self.output(0, n * n), self.infos()?);
-        // cuSOLVER is twice as fast for the lower triangle in column-major order. It is the upper triangle in row-major order.
+        // cuSOLVER is twice as fast for the lower triangle in column-major order, which is the upper triangle in row-major order.
         let factors = match triangle {
             Triangle::Lower => self.copy_input(0, Order::Columns)?,
             Triangle::Upper => out.clone(),
@@ -523,7 +523,7 @@ impl Run<'_> {
         let has_vectors = job != SvdJob::Values;
         let square = columns * columns;
         let (s, info) = (self.output(usize::from(has_vectors), columns), self.infos()?);
-        // The output that has the library's order of elements is written without a copy: `vh` of the input.
+        // An output in the library's column-major order is written without a copy: here the input's `vh`.
         let (u, vh) = match (has_vectors, transposed) {
             (false, _) => (self.fields(rows * width)?, self.fields(square)?), // svd_polar writes to them
             (true, true) => (self.output(2, rows * width), self.fields(square)?),
@@ -548,7 +548,7 @@ impl Run<'_> {
             }
         };
         if has_vectors {
-            // Columns `v` in column-major order are the rows of the transpose in row-major order.
+            // The columns of `v` in column-major order are the rows of its transpose in row-major order.
             self.conjugate(&vh, square)?;
         }
         if !inexact.is_empty() {
@@ -598,7 +598,8 @@ impl Run<'_> {
         Ok(inexact)
     }
 
-    /// Returns the type and element size in which singular values of single-precision matrices are computed, if that is double precision.
+    /// Returns the double-precision type (with its size in bytes) in which to compute singular values of float32 or complex64 matrices.
+    /// Returns `None` if they are computed in the dtype of the matrices.
     fn double_precision_for_svd(&self) -> Option<(BlasType, usize)> {
         let is_fast = self.context.info().single_to_double_ratio <= MAX_RATIO_FOR_DOUBLE_PRECISION;
         match self.problem.dtype {
@@ -645,7 +646,8 @@ impl Run<'_> {
         let mut routines = self.routines()?;
         // SAFETY: the stacks hold matrices and eigenvalues of this extent.
         self.for_each(|i| unsafe { routines.eigen(vectors, n as i64, work.at(i), w.at(i), right.at(i), info.at(i)) })?;
-        // The vectors of real matrices are read by the signs of the eigenvalues' imaginary parts, which the scale does not change.
+        // The signs of the eigenvalues' imaginary parts tell which columns hold the eigenvectors of real matrices. The scale does not
+        // change the signs.
         self.restore_scale(&largest, &w, 2 * n)?;
         self.report_failures(Evidence { largest: largest.start(), info: info.start(), diagonal: None })?;
         if !vectors {

@@ -1,4 +1,5 @@
-//! The choice between kernels of this crate and the libraries, by task, extent and batch (`docs/notes/linear-algebra.md`).
+//! Chooses between this crate's kernels and the libraries cuSOLVER and cuBLAS, by task, extent and batch size
+//! (`docs/notes/linear-algebra.md`).
 
 use std::cell::Cell;
 
@@ -13,13 +14,13 @@ pub enum Path {
     Team,
     /// cuSOLVER or cuBLAS: one matrix after the other.
     Library,
-    /// [`Path::Library`] with one call for all matrices if there is a routine for batches. Its matrices are square.
+    /// [`Path::Library`] for square matrices, by one call for all matrices if the library has a batch routine.
     LibraryBatch,
 }
 
-/// The largest batch for which the library is faster, as a function of the extent: `(extent / base) ^ power`, and none below `base`.
+/// Batch sizes up to which the library is faster, as a function of the extent: `(extent / base) ^ power`, and none below `base`.
 ///
-/// The library decomposes one matrix after the other, the kernels of this crate one per multiprocessor at the same time.
+/// The library decomposes one matrix after the other. The kernels of this crate decompose one per multiprocessor at the same time.
 #[derive(Clone, Copy, Debug)]
 struct Crossover {
     base: f64,
@@ -49,14 +50,14 @@ impl Crossover {
     }
 }
 
-/// Largest extent of matrices for which the kernels of this crate are as fast as the routines for batches.
+/// Maximum extent at which the kernels of this crate are as fast as the library's batch routines.
 const MAX_EXTENT_OF_TEAMS: i32 = 128;
-/// Largest extent for the routines for batches, which use a few blocks for each matrix.
+/// Maximum extent for the library's batch routines, which use only a few thread blocks per matrix.
 const MAX_EXTENT_OF_BATCHES: i32 = 1024;
-/// The largest number of matrices for which one after the other is faster than the routine for batches.
+/// Maximum number of matrices for which one library call per matrix is faster than a batch routine.
 const LARGEST_LOOP: Crossover = Crossover { base: 150.0, power: 2 };
 
-/// Returns whether one call of a library decomposes all matrices of `problem` in less time than the other paths.
+/// Returns whether the library's batch routine is the fastest way to decompose the matrices of `problem`.
 fn prefers_batch_routine(problem: &Problem) -> bool {
     let has_routine = matches!(problem.task, Linalg::Solve | Linalg::Inverse | Linalg::Determinant { .. } | Linalg::Cholesky { .. });
     let extents = MAX_EXTENT_OF_TEAMS + 1..=MAX_EXTENT_OF_BATCHES;

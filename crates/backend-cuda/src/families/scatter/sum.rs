@@ -1,5 +1,5 @@
-//! Sums of floats and complex numbers at rows that indices select, with the same bits in any order of additions: the values of an element
-//! are added as integers (`docs/notes/scatter-sums.md`).
+//! Sums of floats and complex numbers at rows that indices select. The values are added as integers, so the result has the same bits in any
+//! order of additions (`docs/notes/scatter-sums.md`).
 
 use cuprum_core::call::ScatterRows;
 use cuprum_core::layout::Layout;
@@ -28,7 +28,7 @@ fn defines<'a>(dtype: DType, index_element: &'a str, wide: bool, rank: &'a str) 
     [("ELEMENT", ctype(dtype)), ("INDEX_ELEMENT", index_element), ("INDEX", index_type(wide)), ("RANK", rank)]
 }
 
-/// Returns how many bits the integer of the largest value may have, so that the sum of `count` values fits in 63 bits.
+/// Returns the number of bits for the largest value as an integer, so that the sum of `count` values fits in 63 bits.
 fn bits_per_value(count: usize) -> u64 {
     62 - u64::from(usize::BITS - count.leading_zeros())
 }

@@ -25,13 +25,13 @@ const MAX_ALL_PAIRS_LENGTH: usize = 128;
 /// Number of elements per tile of the kernel for short segments, as in `sort_segments.cu`. A block sorts the segments that
 /// start in its tile.
 const TILE_LENGTH: usize = 1024;
-/// Number of lists of longer segments, one list per tile size, as in `sort_segments.cu`.
+/// Number of lists of long segments, one list per tile size, as in `sort_segments.cu`.
 const LIST_COUNT: usize = 3;
 /// Maximum number of blocks per multiprocessor and list of segments. This is more than the number of resident blocks, so that no
 /// multiprocessor idles.
 const MAX_BLOCKS_PER_SM: usize = 16;
 
-/// Returns the tile sizes for longer segments, one for each list of segments. `indices` tells whether indices are sorted too.
+/// Returns the tile sizes for long segments, one for each list of segments. `indices` tells whether indices are sorted too.
 fn tiles_by_list(itemsize: usize, indices: bool) -> [SortTile; LIST_COUNT] {
     [SortTile { threads: 256, items: 2 }, SortTile { threads: 256, items: 6 }, SortTile::largest_tile(itemsize, indices)]
 }
