@@ -235,7 +235,7 @@ fn input_buffers<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
 /// Returns the 64-bit number at the start of `buffer`. Blocks until the device has computed the number, and returns the device's errors.
 pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     let mut bytes = [0; 8];
-    buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).in_call(call)?;
+    buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).with_call_context(call)?;
     let length = u64::from_le_bytes(bytes);
     usize::try_from(length).map_err(|_| Error::value(call.op.name(), format!("a kernel counted {length} elements")))
 }
@@ -257,7 +257,7 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
             Err(Error::OutOfMemory { .. }) => return Ok(buffer as Arc<dyn Buffer>),
             exact => exact?,
         };
-        Context::copy(&exact.memory, 0, &buffer.memory, 0, bytes).in_call(call)?;
+        Context::copy(&exact.memory, 0, &buffer.memory, 0, bytes).with_call_context(call)?;
         Ok(exact as Arc<dyn Buffer>)
     });
     let fitted: SmallVec<[Arc<dyn Buffer>; 2]> = fitted.collect::<Result<_>>()?;
@@ -268,14 +268,14 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
 }
 
 /// Conversion of this crate's `Result` to core's `Result`, whose errors name the operation and device of a call.
-pub trait InCall<T> {
+pub trait WithCallContext<T> {
     /// Converts an error to core's error, which names the operation and device of `call`.
-    fn in_call(self, call: &Call) -> Result<T>;
+    fn with_call_context(self, call: &Call) -> Result<T>;
 }
 
-impl<T> InCall<T> for crate::Result<T> {
+impl<T> WithCallContext<T> for crate::Result<T> {
     #[inline]
-    fn in_call(self, call: &Call) -> Result<T> {
+    fn with_call_context(self, call: &Call) -> Result<T> {
         self.map_err(|e| failed_call(call, e))
     }
 }
@@ -596,7 +596,7 @@ mod tests {
         let work = Work::Gather(cuprum_core::call::Gather { axis: 0 });
         let error = calls::with_call(TAKE, &[a, b], &[], work, |call| {
             let failed: crate::Result<()> = Err(CudaError::Driver { call: "cuLaunchKernel", code: 1, name: "NAME".into() });
-            failed.in_call(call).unwrap_err().to_string()
+            failed.with_call_context(call).unwrap_err().to_string()
         });
         assert_eq!(error, "[take] cuda failed: cuLaunchKernel failed: NAME (1) (called with float32 (3, 4), float32 (4,))");
     }

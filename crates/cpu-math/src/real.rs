@@ -227,7 +227,7 @@ pub fn select<T>(condition: bool, a: T, b: T) -> T {
 
 /// Returns the pair `a` if `condition` holds, otherwise the pair `b`.
 #[inline(always)]
-pub fn select_pair<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
+pub fn select_one_pair<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
     (select(condition, a.0, b.0), select(condition, a.1, b.1))
 }
 

@@ -3,7 +3,7 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{QuarterTurns, Real, divide_pairs, fast_two_sum, polynomial, select_pair};
+use crate::real::{QuarterTurns, Real, divide_pairs, fast_two_sum, polynomial, select_one_pair};
 
 /// Sine and cosine of an angle within pi/4, each as an unevaluated sum of a leading part and a correction.
 type SinCos<T> = ((T, T), (T, T));
@@ -34,7 +34,7 @@ pub fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
 #[inline(always)]
 pub fn sin_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
-    let (head, low) = select_pair(T::is_odd(turn), cos, sin);
+    let (head, low) = select_one_pair(T::is_odd(turn), cos, sin);
     (head + low).with_quadrant_sign(turn)
 }
 
@@ -43,7 +43,7 @@ pub fn sin_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
 pub fn tan_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
     let odd = T::is_odd(turn);
-    let (above, below) = (select_pair(odd, (-cos.0, -cos.1), sin), select_pair(odd, sin, cos));
+    let (above, below) = (select_one_pair(odd, (-cos.0, -cos.1), sin), select_one_pair(odd, sin, cos));
     divide_pairs::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
 }
 

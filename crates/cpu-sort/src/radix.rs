@@ -40,7 +40,7 @@ pub(super) trait SortSink<R>: Send + Sized {
     /// Returns the number of records that the destination takes. Records after them are not sorted.
     fn len(&self) -> usize;
     /// Returns the index of the only record that must be at its sorted index, as in `partition`. Returns `None` for a full sort.
-    fn wanted_index(&self) -> Option<usize> {
+    fn partition_index(&self) -> Option<usize> {
         None
     }
     /// Splits the destination into the first `mid` records and the rest.
@@ -84,7 +84,7 @@ where
         write_sorted(scratch.records(), sink);
         return Ok(());
     }
-    if let Some(nth) = sink.wanted_index() {
+    if let Some(nth) = sink.partition_index() {
         select_nth_in_buckets(scratch.records(), &groups.totals, nth);
         write_sorted(scratch.records(), sink);
         return Ok(());

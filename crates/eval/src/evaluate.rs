@@ -28,8 +28,8 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a mut HashMap<String, Value>,
     pub(crate) print: Option<&'a mut LinePrinter>,
-    /// Maximum number of elements of an array, tuple or list; see [`Session::limit_size`](crate::Session::limit_size).
-    pub(crate) max_size: usize,
+    /// Maximum number of elements of an array, tuple or list; see [`Session::limit_elements`](crate::Session::limit_elements).
+    pub(crate) max_elements: usize,
 }
 
 type Evaluated<T = Value> = Result<T, EvalError>;
@@ -63,7 +63,7 @@ impl Evaluator<'_> {
             Value::Tuple(items) | Value::List(items) => items.total_len(),
             _ => 0,
         };
-        if size > self.max_size { self.size_error(expr.span, &value) } else { Ok(value) }
+        if size > self.max_elements { self.size_error(expr.span, &value) } else { Ok(value) }
     }
 
     /// Returns the error for a value that exceeds the size limit of the session.
@@ -75,7 +75,7 @@ impl Evaluator<'_> {
             Value::Tuple(items) | Value::List(items) => format!("a {} of {} nested values", value.type_name(), items.total_len()),
             _ => value.type_name().into(),
         };
-        let message = format!("{subject} has more than {} elements, the limit of the session", self.max_size);
+        let message = format!("{subject} has more than {} elements, the limit of the session", self.max_elements);
         self.locate_error(span, UnlocatedError::value_error(message))
     }
 

@@ -114,7 +114,7 @@ fn equal(left: &Value, right: &Value) -> Unlocated<bool> {
                     return Ok(false);
                 }
             }
-            Some((x, y)) if !equal_atoms(x, y) => return Ok(false),
+            Some((x, y)) if !equal_non_numeric(x, y) => return Ok(false),
             Some(_) => {}
         }
     }
@@ -122,7 +122,7 @@ fn equal(left: &Value, right: &Value) -> Unlocated<bool> {
 }
 
 /// Returns whether two strings, dtypes or `None` are equal. A dtype equals its name.
-fn equal_atoms(left: &Value, right: &Value) -> bool {
+fn equal_non_numeric(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => a == b,
         (Value::DType(a), Value::DType(b)) => a == b,

@@ -221,7 +221,7 @@ fn read_any(source: &mut dyn Read, named: Option<Format>) -> Result<Vec<(String,
 
 /// Returns the options with which [`read`] reads text.
 fn text_options(format: Format) -> TextOptions {
-    let options = TextOptions::default().detect_names().fill(f64::NAN);
+    let options = TextOptions::default().detect_names().fill_value(f64::NAN);
     match format {
         Format::Csv => options.delimiter(b','),
         Format::Tsv => options.delimiter(b'\t'),

@@ -197,8 +197,8 @@ pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let (correction, dtype) = (over.requested_correction(), over.requested_dtype());
     let with = |over: AxisOptions, dtype: Option<DType>| if let Some(dtype) = dtype { over.dtype(dtype) } else { over };
     let over = match over.mask() {
-        Some(mask) => over.without_options().only_where(mask),
-        None => over.without_options(),
+        Some(mask) => over.axes_and_keepdims().only_where(mask),
+        None => over.axes_and_keepdims(),
     };
     let is_nan = isnan(a)?;
     let (sum, count) = sum_and_count(a, &with(over.clone().keepdims(), dtype))?;

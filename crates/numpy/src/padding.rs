@@ -207,7 +207,7 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
     for (axis, &width) in widths.iter().enumerate().filter(|(_, width)| **width != (0, 0)) {
         let mut more = Vec::new();
         for (part, start) in &parts {
-            for (added, position) in source.added_elements(part, axis, width)? {
+            for (added, position) in source.padding_parts(part, axis, width)? {
                 let mut start = start.clone();
                 start[axis] = position;
                 more.push((added, start));
@@ -340,7 +340,7 @@ impl PaddingSource {
     }
 
     /// Returns the elements added before and after `part` along `axis`, each with its position in the padded axis.
-    fn added_elements(&self, part: &NdArray, axis: usize, (before, after): (usize, usize)) -> Result<Vec<(NdArray, usize)>> {
+    fn padding_parts(&self, part: &NdArray, axis: usize, (before, after): (usize, usize)) -> Result<Vec<(NdArray, usize)>> {
         let extent = part.shape()[axis];
         let behind = before + extent;
         let stretched = |slice: &NdArray, length: usize| {

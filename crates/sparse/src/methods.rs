@@ -243,10 +243,10 @@ pub trait Sparse: Array {
     /// use cuprum::array;
     /// use cuprum::sparse::{CsrArray, Sparse};
     /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
-    /// assert_eq!(a.left_matmul(&array![1.0, 2.0])?, array![5.0, 6.0]);
+    /// assert_eq!(a.rmatmul(&array![1.0, 2.0])?, array![5.0, 6.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    fn left_matmul(&self, b: &NdArray) -> Result<NdArray> {
+    fn rmatmul(&self, b: &NdArray) -> Result<NdArray> {
         products::dense_times(&self.to_sparse(), b)
     }
 

@@ -34,7 +34,7 @@ with_gamma! {
     fn bessel_prefix(v: f64, half: f64, factor: f64) -> f64 {
         if v < 169.0 {
             let power = half.powf(0.5 * v);
-            return power / gamma_of(v + 1.0) * factor * power;
+            return power / gamma_f64(v + 1.0) * factor * power;
         }
         if v > 1400.0 {
             let exponent = v * log1p_minus_x((half - v) / v) + (half - stirling_rest(v));
@@ -111,7 +111,7 @@ with_gamma! {
     }
 
     #[helper]
-    fn iv_of(v: f64, z: f64) -> f64 {
+    fn iv_f64(v: f64, z: f64) -> f64 {
         if v.is_nan() || z.is_nan() || v.abs() == INFINITY {
             return NAN;
         }
@@ -167,7 +167,7 @@ with_gamma! {
         let top = v.max(x);
         let pairs = (0.5 * (top + 12.0 * top.cbrt() + 24.0)) as i64;
         // The first weight is `gamma(first + k) / k!` for k = pairs.
-        let mut weight = gamma_of(first + 1.0);
+        let mut weight = gamma_f64(first + 1.0);
         for k in 1..pairs {
             weight = weight * ((first + k as f64) / (k as f64 + 1.0));
         }
@@ -204,7 +204,7 @@ with_gamma! {
             found = value;
             shrinks = 0.0;
         }
-        sum = sum + value * gamma_of(first + 1.0);
+        sum = sum + value * gamma_f64(first + 1.0);
         let scale = (0.5 * x).powf(first) / sum;
         if shrinks > 3.0 {
             return 0.0;
@@ -247,7 +247,7 @@ with_gamma! {
     }
 
     #[helper]
-    fn jv_of(v: f64, z: f64) -> f64 {
+    fn jv_f64(v: f64, z: f64) -> f64 {
         if v.is_nan() || z.is_nan() || v.abs() == INFINITY {
             return NAN;
         }
@@ -270,7 +270,7 @@ with_gamma! {
             return if x == 0.0 { 0.0 } else { j_positive(v, x) };
         }
         if x == 0.0 {
-            return INFINITY * gamma_of(v + 1.0).max(-1.0).min(1.0);
+            return INFINITY * gamma_f64(v + 1.0).max(-1.0).min(1.0);
         }
         if x < 4.0 {
             return if v < -170.0 { NAN } else { bessel_prefix(v, 0.5 * x, bessel_series(v, 0.25 * x * x, -1.0)) };
@@ -308,7 +308,7 @@ with_gamma! {
     /// ```
     #[numpy("special.jv(v, z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn jv<T: Single>(v: T, z: T) -> T {
-        jv_of(v as f64, z as f64) as T
+        jv_f64(v as f64, z as f64) as T
     }
 
     /// Returns the modified Bessel function of the first kind of real order v (`scipy.special.iv`), elementwise.
@@ -327,6 +327,6 @@ with_gamma! {
     /// ```
     #[numpy("special.iv(v, z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn iv<T: Single>(v: T, z: T) -> T {
-        iv_of(v as f64, z as f64) as T
+        iv_f64(v as f64, z as f64) as T
     }
 }

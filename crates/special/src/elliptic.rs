@@ -42,7 +42,7 @@ kernel! {
     }
 
     #[helper]
-    fn ellipk_of(m: f64) -> f64 {
+    fn ellipk_f64(m: f64) -> f64 {
         if m > 1.0 || m.is_nan() {
             return NAN;
         }
@@ -65,7 +65,7 @@ kernel! {
     }
 
     #[helper]
-    fn ellipe_of(m: f64) -> f64 {
+    fn ellipe_f64(m: f64) -> f64 {
         if m > 1.0 || m.is_nan() {
             return NAN;
         }
@@ -98,7 +98,7 @@ kernel! {
     /// ```
     #[numpy("special.ellipk(m, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn ellipk<T: Double>(m: T) -> T {
-        ellipk_of(m as f64) as T
+        ellipk_f64(m as f64) as T
     }
 
     /// Returns the complete elliptic integral of the second kind for the parameter m (`scipy.special.ellipe`), elementwise.
@@ -117,6 +117,6 @@ kernel! {
     /// ```
     #[numpy("special.ellipe(m, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn ellipe<T: Double>(m: T) -> T {
-        ellipe_of(m as f64) as T
+        ellipe_f64(m as f64) as T
     }
 }

@@ -58,7 +58,7 @@ with_beta! {
     }
 
     #[helper]
-    fn betainc_of(a: f64, b: f64, x: f64) -> f64 {
+    fn betainc_f64(a: f64, b: f64, x: f64) -> f64 {
         if !(a >= 0.0 && b >= 0.0 && x >= 0.0 && x <= 1.0) || a == 0.0 && b == 0.0 || a == INFINITY && b == INFINITY {
             return NAN;
         }
@@ -96,6 +96,6 @@ with_beta! {
     /// ```
     #[numpy("special.betainc(a, b, x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn betainc<T: Single>(a: T, b: T, x: T) -> T {
-        betainc_of(a as f64, b as f64, x as f64) as T
+        betainc_f64(a as f64, b as f64, x as f64) as T
     }
 }

@@ -33,7 +33,7 @@ kernel! {
     }
 
     #[helper]
-    fn exp1_of(x: f64) -> f64 {
+    fn exp1_f64(x: f64) -> f64 {
         if !(x > 0.0) {
             return if x == 0.0 { INFINITY } else { NAN };
         }
@@ -51,9 +51,9 @@ kernel! {
     }
 
     #[helper]
-    fn expi_of(x: f64) -> f64 {
+    fn expi_f64(x: f64) -> f64 {
         if x < 0.0 {
-            return -exp1_of(-x);
+            return -exp1_f64(-x);
         }
         if !(x > 0.0) {
             return if x == 0.0 { -INFINITY } else { NAN };
@@ -108,7 +108,7 @@ kernel! {
     }
 
     #[helper]
-    fn si_of(x: f64) -> f64 {
+    fn si_f64(x: f64) -> f64 {
         let y = x.abs();
         if y <= 4.0 {
             return x * (x * x).polynomial(SI_SMALL);
@@ -124,7 +124,7 @@ kernel! {
     }
 
     #[helper]
-    fn ci_of(x: f64) -> f64 {
+    fn ci_f64(x: f64) -> f64 {
         let y = x.abs();
         if y <= 0.5 {
             return (y * y).mul_add((y * y).polynomial(CI_SMALL), 0.57721566490153286061 + y.ln());
@@ -162,7 +162,7 @@ kernel! {
     /// ```
     #[numpy("special.exp1(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn exp1<T: Single>(x: T) -> T {
-        exp1_of(x as f64) as T
+        exp1_f64(x as f64) as T
     }
 
     /// Returns the exponential integral Ei, the principal value of the integral of `exp(t) / t` up to x (`scipy.special.expi`), elementwise.
@@ -179,19 +179,19 @@ kernel! {
     /// ```
     #[numpy("special.expi(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn expi<T: Single>(x: T) -> T {
-        expi_of(x as f64) as T
+        expi_f64(x as f64) as T
     }
 
     /// Returns the sine integral.
     #[rust_only]
     fn sine_integral<T: Single>(x: T) -> T {
-        si_of(x as f64) as T
+        si_f64(x as f64) as T
     }
 
     /// Returns the cosine integral.
     #[rust_only]
     fn cosine_integral<T: Single>(x: T) -> T {
-        ci_of(x as f64) as T
+        ci_f64(x as f64) as T
     }
 }
 

@@ -27,7 +27,7 @@ kernel! {
     }
 
     #[helper]
-    fn erfinv_of(x: f64) -> f64 {
+    fn erfinv_f64(x: f64) -> f64 {
         if x.abs() <= 0.625 {
             return x * (x * x).polynomial(ERFINV);
         }
@@ -35,19 +35,19 @@ kernel! {
     }
 
     #[helper]
-    fn erfcinv_of(y: f64) -> f64 {
+    fn erfcinv_f64(y: f64) -> f64 {
         if y < 0.375 {
             return erfcinv_tail(y);
         }
-        erfinv_of(1.0 - y)
+        erfinv_f64(1.0 - y)
     }
 
     #[helper]
-    fn ndtri_of(y: f64) -> f64 {
+    fn ndtri_f64(y: f64) -> f64 {
         if y < 0.1875 {
             return -SQRT_2 * erfcinv_tail(2.0 * y);
         }
-        SQRT_2 * erfinv_of(2.0 * y - 1.0)
+        SQRT_2 * erfinv_f64(2.0 * y - 1.0)
     }
 
     /// Returns the inverse of the error function (`scipy.special.erfinv`), elementwise.
@@ -66,7 +66,7 @@ kernel! {
     /// ```
     #[numpy("special.erfinv(y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn erfinv<T: Single>(y: T) -> T {
-        erfinv_of(y as f64) as T
+        erfinv_f64(y as f64) as T
     }
 
     /// Returns the inverse of the complementary error function (`scipy.special.erfcinv`), elementwise.
@@ -85,7 +85,7 @@ kernel! {
     /// ```
     #[numpy("special.erfcinv(y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn erfcinv<T: Single>(y: T) -> T {
-        erfcinv_of(y as f64) as T
+        erfcinv_f64(y as f64) as T
     }
 
     /// Returns the inverse of the normal distribution function, its quantiles (`scipy.special.ndtri`), elementwise.
@@ -104,6 +104,6 @@ kernel! {
     /// ```
     #[numpy("special.ndtri(y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn ndtri<T: Single>(y: T) -> T {
-        ndtri_of(y as f64) as T
+        ndtri_f64(y as f64) as T
     }
 }

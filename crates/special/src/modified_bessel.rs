@@ -51,7 +51,7 @@ kernel! {
     }
 
     #[helper]
-    fn i0_of(x: f64) -> f64 {
+    fn i0_f64(x: f64) -> f64 {
         let y = x.abs();
         if y <= 8.0 {
             return i0_small(y);
@@ -60,7 +60,7 @@ kernel! {
     }
 
     #[helper]
-    fn i1_of(x: f64) -> f64 {
+    fn i1_f64(x: f64) -> f64 {
         let y = x.abs();
         if y <= 8.0 {
             return i1_small(x);
@@ -69,13 +69,13 @@ kernel! {
     }
 
     #[helper]
-    fn i0e_of(x: f64) -> f64 {
+    fn i0e_f64(x: f64) -> f64 {
         let y = x.abs();
         if y <= 8.0 { (-y).exp() * i0_small(y) } else { i0_large(y) }
     }
 
     #[helper]
-    fn i1e_of(x: f64) -> f64 {
+    fn i1e_f64(x: f64) -> f64 {
         let y = x.abs();
         if y <= 8.0 { (-y).exp() * i1_small(x) } else { i1_large(y).copysign(x) }
     }
@@ -122,7 +122,7 @@ kernel! {
     }
 
     #[helper]
-    fn k0_of(x: f64) -> f64 {
+    fn k0_f64(x: f64) -> f64 {
         if !(x > 0.0) {
             return k_outside(x);
         }
@@ -130,7 +130,7 @@ kernel! {
     }
 
     #[helper]
-    fn k1_of(x: f64) -> f64 {
+    fn k1_f64(x: f64) -> f64 {
         if !(x > 0.0) {
             return k_outside(x);
         }
@@ -138,7 +138,7 @@ kernel! {
     }
 
     #[helper]
-    fn k0e_of(x: f64) -> f64 {
+    fn k0e_f64(x: f64) -> f64 {
         if !(x > 0.0) {
             return k_outside(x);
         }
@@ -146,7 +146,7 @@ kernel! {
     }
 
     #[helper]
-    fn k1e_of(x: f64) -> f64 {
+    fn k1e_f64(x: f64) -> f64 {
         if !(x > 0.0) {
             return k_outside(x);
         }
@@ -167,7 +167,7 @@ kernel! {
     /// ```
     #[numpy("special.i0(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn i0<T: Double>(x: T) -> T {
-        i0_of(x as f64) as T
+        i0_f64(x as f64) as T
     }
 
     /// Returns the modified Bessel function of the first kind of order 1 (`scipy.special.i1`), elementwise.
@@ -184,7 +184,7 @@ kernel! {
     /// ```
     #[numpy("special.i1(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn i1<T: Double>(x: T) -> T {
-        i1_of(x as f64) as T
+        i1_f64(x as f64) as T
     }
 
     /// Returns `exp(-|x|) * i0(x)` (`scipy.special.i0e`), elementwise.
@@ -201,7 +201,7 @@ kernel! {
     /// ```
     #[numpy("special.i0e(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn i0e<T: Double>(x: T) -> T {
-        i0e_of(x as f64) as T
+        i0e_f64(x as f64) as T
     }
 
     /// Returns `exp(-|x|) * i1(x)` (`scipy.special.i1e`), elementwise.
@@ -218,7 +218,7 @@ kernel! {
     /// ```
     #[numpy("special.i1e(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn i1e<T: Double>(x: T) -> T {
-        i1e_of(x as f64) as T
+        i1e_f64(x as f64) as T
     }
 
     /// Returns the modified Bessel function of the second kind of order 0 (`scipy.special.k0`), elementwise.
@@ -237,7 +237,7 @@ kernel! {
     /// ```
     #[numpy("special.k0(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn k0<T: Double>(x: T) -> T {
-        k0_of(x as f64) as T
+        k0_f64(x as f64) as T
     }
 
     /// Returns the modified Bessel function of the second kind of order 1 (`scipy.special.k1`), elementwise.
@@ -256,7 +256,7 @@ kernel! {
     /// ```
     #[numpy("special.k1(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn k1<T: Double>(x: T) -> T {
-        k1_of(x as f64) as T
+        k1_f64(x as f64) as T
     }
 
     /// Returns `exp(x) * k0(x)` (`scipy.special.k0e`), elementwise.
@@ -275,7 +275,7 @@ kernel! {
     /// ```
     #[numpy("special.k0e(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn k0e<T: Double>(x: T) -> T {
-        k0e_of(x as f64) as T
+        k0e_f64(x as f64) as T
     }
 
     /// Returns `exp(x) * k1(x)` (`scipy.special.k1e`), elementwise.
@@ -294,6 +294,6 @@ kernel! {
     /// ```
     #[numpy("special.k1e(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn k1e<T: Double>(x: T) -> T {
-        k1e_of(x as f64) as T
+        k1e_f64(x as f64) as T
     }
 }

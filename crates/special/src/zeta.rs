@@ -37,9 +37,9 @@ with_zeta! {
     }
 
     #[helper]
-    fn polygamma_of(n: f64, x: f64) -> f64 {
+    fn polygamma_f64(n: f64, x: f64) -> f64 {
         if n == 0.0 {
-            return digamma_of(x);
+            return digamma_f64(x);
         }
         if n < 0.0 || n != n.floor() || n.is_nan() {
             return NAN;
@@ -86,7 +86,7 @@ with_zeta! {
     /// ```
     #[numpy("special.polygamma(n, x)")]
     pub fn polygamma(n: f64, x: f64) -> f64 {
-        polygamma_of(n, x)
+        polygamma_f64(n, x)
     }
 
     /// Returns the digamma function, the derivative of `gammaln` (`scipy.special.digamma`, `psi`), elementwise.
@@ -105,7 +105,7 @@ with_zeta! {
     /// ```
     #[numpy("special.digamma(z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)", aliases("special.psi"))]
     pub fn digamma<T: Double>(z: T) -> T {
-        digamma_of(z as f64) as T
+        digamma_f64(z as f64) as T
     }
 }
 

@@ -219,7 +219,7 @@ impl KernelRequest for ScanRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let along_axis = |axis: usize, op: Op, dtype: DType, program: Program, shape: &[usize]| {
         let layout = Layout::contiguous(shape).ok()?;

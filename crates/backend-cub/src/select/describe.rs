@@ -129,7 +129,7 @@ impl KernelRequest for SelectRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, values: Option<SourceValues>, indices: bool| {
         let request = SelectRequest { program: &program, access: Access::default(), values, indices, count: 0 };

@@ -10,7 +10,7 @@ use super::sys::{self, CUresult};
 use crate::error::{CudaError, Result};
 
 /// Marker in [`Primary::usable_address`] for a context that an unrecoverable error has made unusable. No context has this address.
-const LOST_ADDRESS: usize = usize::MAX;
+const LOST_CONTEXT: usize = usize::MAX;
 
 thread_local! {
     /// Address of the driver context that this crate last made current on this thread.
@@ -105,7 +105,7 @@ impl Primary {
         }
         let cause = || format!("{error}; {}", recent_work::describe_recent());
         let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.ordinal, cause: cause() });
-        self.usable_address.store(LOST_ADDRESS, Ordering::Relaxed);
+        self.usable_address.store(LOST_CONTEXT, Ordering::Relaxed);
         lost.clone()
     }
 }

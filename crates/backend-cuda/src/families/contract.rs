@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::codegen::{ctype, pack_axes};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::copy;
@@ -47,7 +47,7 @@ fn element_type(dtype: DType) -> &'static str {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every element type, with several numbers of batch axes.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
@@ -64,14 +64,14 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
-    let is_done = match choose_blas(context, plan, dtype).in_call(call)? {
+    let is_done = match choose_blas(context, plan, dtype).with_call_context(call)? {
         Some((blas, kind)) => {
             let Some(arranged) = PackedOperands::new(plan, a, b, &c, |gemm| split_calls(gemm).is_some()) else {
                 decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
             arranged.run_product(call, |gemm, addresses| {
-                let queued = cublas::unless_refused(queue_products(blas, kind, precision, gemm, addresses)).in_call(call)?;
+                let queued = cublas::unless_refused(queue_products(blas, kind, precision, gemm, addresses)).with_call_context(call)?;
                 Ok(queued.is_some())
             })?
         }
@@ -317,30 +317,31 @@ fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &G
     let mut args = Args::new();
     if !has_warp_per_result(gemm) {
         let tiles = (batches * gemm.m.div_ceil(OUTPUT_TILE) * gemm.n.div_ceil(OUTPUT_TILE)) as u64;
-        let function = CONTRACT_SOURCE.kernel(context, "contract_tiled", &defines).in_call(call)?;
+        let function = CONTRACT_SOURCE.kernel(context, "contract_tiled", &defines).with_call_context(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
         // SAFETY: the arguments match contract_tiled. Extents and strides come from layouts that were checked against their buffers.
-        return unsafe { function.launch(kernel::grid_for_items(tiles, 1), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call);
+        return unsafe { function.launch(kernel::grid_for_items(tiles, 1), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+            .with_call_context(call);
     }
     let results = batches * gemm.m * gemm.n;
     let splits = partial_sum_count(gemm.k, results);
     // 16 bytes are the size of the largest accumulator, a complex128.
     let memory = if splits > 1 { Some(device::allocate(call, results * splits * 16)?) } else { None };
     let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
-    let function = CONTRACT_SOURCE.kernel(context, "contract_dot", &defines).in_call(call)?;
+    let function = CONTRACT_SOURCE.kernel(context, "contract_dot", &defines).with_call_context(call)?;
     args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
     let grid = kernel::grid_for_items(32 * (results * splits) as u64, DEFAULT_THREADS);
     // SAFETY: the arguments match contract_dot. If splits > 1, `partial` holds results * splits accumulators.
-    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     if splits > 1 {
-        let function = CONTRACT_SOURCE.kernel(context, "contract_finish", &defines).in_call(call)?;
+        let function = CONTRACT_SOURCE.kernel(context, "contract_finish", &defines).with_call_context(call)?;
         let mut args = Args::new();
         args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
         // SAFETY: the arguments match contract_finish. `partial` holds the partial sums, which the previous kernel writes.
         unsafe {
             function.launch(kernel::grid_for_items(32 * results as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
         }
-        .in_call(call)?;
+        .with_call_context(call)?;
     }
     Ok(())
 }

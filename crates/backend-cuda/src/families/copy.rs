@@ -12,7 +12,7 @@ use cuprum_core::{Array, Call, Error, Outcome, Result, StoredArray, Work, declin
 
 use crate::codegen::{fits_narrow, index_type, pack_axes};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::{Context, check_result, sys};
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
@@ -34,7 +34,7 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
 
 /// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
 /// ranks.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
     uses.map(|(item, wide, rank)| COPY_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)]))
         .into()
@@ -64,7 +64,7 @@ pub(crate) fn queue_copy(call: &Call, from: &StoredArray, to: &StoredArray) -> R
         return Ok(());
     }
     let plan = LoopPlan::new(&[from.layout(), to.layout()]);
-    StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue_copy(device::context(call.device)?).in_call(call)
+    StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue_copy(device::context(call.device)?).with_call_context(call)
 }
 
 /// A copy between strided layouts, as a loop over items.

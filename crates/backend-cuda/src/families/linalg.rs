@@ -12,7 +12,7 @@ mod team_kernels;
 use cuprum_core::call::QrMode;
 use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, Work, decline};
 
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use problem::Problem;
@@ -20,8 +20,8 @@ use problem::Problem;
 pub use self::path::{Path, with_path};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
-    [team_kernels::sources_for_checks(), library::sources_for_checks()].concat()
+pub fn compile_check_sources() -> Vec<(String, String)> {
+    [team_kernels::compile_check_sources(), library::compile_check_sources()].concat()
 }
 
 /// Runs a call of the kernel family `Linalg`.
@@ -46,7 +46,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
             Ok(()) => return library::run(call, context, &problem, path == Path::LibraryBatch),
             Err(CudaError::Missing(why)) if is_only_way => decline!("{why}"),
             Err(CudaError::Missing(_)) => {}
-            Err(failure) => return Err(failure).in_call(call),
+            Err(failure) => return Err(failure).with_call_context(call),
         }
     }
     team_kernels::run(call, &problem)

@@ -6,7 +6,7 @@ use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, Wor
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
@@ -37,7 +37,7 @@ fn sampler_defines(sampler: Sampler, dtype: DType) -> [(&'static str, &'static s
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: one per dtype, and one per sampler.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let draws = DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| RANDOM_SOURCE.named_source(&[("T", ctype(*d))]));
     let samples = Sampler::ALL.into_iter().map(|sampler| {
         let dtype = if sampler.is_discrete() { DType::I64 } else { DType::F64 };
@@ -67,9 +67,9 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         for (address, input) in addresses.iter_mut().zip(call.inputs) {
             *address = device::pointer_to_read(input)?;
         }
-        queue_samples(context, random, (sampler, dtype), out.pointer(), count, addresses, parameters).in_call(call)?;
+        queue_samples(context, random, (sampler, dtype), out.pointer(), count, addresses, parameters).with_call_context(call)?;
     } else {
-        queue_random(context, random, dtype, out.pointer(), count).in_call(call)?;
+        queue_random(context, random, dtype, out.pointer(), count).with_call_context(call)?;
     }
     device::done(call, [out])
 }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use crate::codegen::reductions::{self, ReductionCode};
 use crate::codegen::{self, Access, Combination, KernelKey, check_programs, ctype};
 use crate::compile::module::{Args, Function};
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::{COUNTERS, Context};
 use crate::families::kernel::{self, DEFAULT_THREADS};
 use crate::families::rows;
@@ -118,7 +118,7 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, in several shapes.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         for (m, (op, reduction)) in reductions::axis_reductions().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
@@ -194,7 +194,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let code = ReductionCode::of(call.op, reduction, acc).ok_or(call.op.name())?;
             Ok((shape.threads.kernel_name().to_owned(), cuda_source(program, call.op, code, spec.dtype, shape)?))
         };
-        kernel::generated_kernel(context, key, make).in_call(call)
+        kernel::generated_kernel(context, key, make).with_call_context(call)
     })
 }
 
@@ -245,7 +245,7 @@ fn launch_reduction(
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
     let reduction = ReduceLaunch { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
-    reduction.queue_reduction(&function, &inputs, out.pointer()).in_call(call)?;
+    reduction.queue_reduction(&function, &inputs, out.pointer()).with_call_context(call)?;
     device::done(call, [out])
 }
 
@@ -430,6 +430,6 @@ mod tests {
 
     #[test]
     fn sources_are_listed() {
-        assert!(sources_for_checks().len() > 20);
+        assert!(compile_check_sources().len() > 20);
     }
 }

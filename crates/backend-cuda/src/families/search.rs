@@ -6,7 +6,7 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::families::kernel::KernelSource;
 
 static SEARCH_SOURCE: KernelSource =
@@ -33,7 +33,7 @@ fn kernel_defines(dtype: DType, after_equal: bool, several: bool) -> [(&'static 
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype, with insertion points
 /// alternately before and after equal elements.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     DType::ALL.iter().enumerate().map(|(n, &dtype)| SEARCH_SOURCE.named_source(&kernel_defines(dtype, n % 2 == 0, n % 3 == 0))).collect()
 }
 
@@ -71,6 +71,6 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         // memory holds a key for each sample, of the size of an element.
         unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
-    queue().in_call(call)?;
+    queue().with_call_context(call)?;
     device::done(call, [out])
 }

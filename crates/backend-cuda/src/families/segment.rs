@@ -7,7 +7,7 @@ use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result
 
 use crate::codegen::{self, Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
@@ -56,7 +56,7 @@ impl<'a> SegmentKernelSpec<'a> {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every reduction and dtype.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, Access, DType, u32)| {
         let fold = FoldClass::of(op.reduction()?, acc)?;
         let text = SegmentKernelSpec { program, access, fold, acc, team }.cuda_source().ok()?;
@@ -104,7 +104,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let reduction = SegmentLaunch { context, spec, length, segments };
     reduction
         .queue_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
-        .in_call(call)?;
+        .with_call_context(call)?;
     device::done(call, [out])
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn every_reduction_of_segments_has_sources() {
-        assert!(sources_for_checks().len() > 40);
+        assert!(compile_check_sources().len() > 40);
     }
 
     #[test]

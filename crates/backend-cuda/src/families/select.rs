@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
 use crate::compile::module::Args;
-use crate::device::{self, CudaBuffer, InCall};
+use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::families::copy::item_type;
 use crate::families::kernel::{self, DEFAULT_THREADS};
@@ -47,7 +47,7 @@ fn cuda_source(condition: &Expression, shape: SelectShape) -> std::result::Resul
 
 /// Returns names and sources of the kernels, for compile checks without a device: every element size, with elements, indices or
 /// both as outputs.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [
         (DType::Bool, Some(1), false),
         (DType::Bool, None, true),
@@ -160,7 +160,7 @@ impl SelectLaunch<'_> {
             // null, or holds `size` elements or as many as were counted.
             unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
         };
-        queue().in_call(call)?;
+        queue().with_call_context(call)?;
         device::read_length(call, &scratch)
     }
 }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = sources_for_checks();
+        let list = compile_check_sources();
         assert_eq!(list.len(), 7);
         assert!(list.iter().all(|(_, text)| text.contains("select_flat") && text.contains("struct Params")));
     }

@@ -8,7 +8,7 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
 
 static SPARSE_SOURCE: KernelSource = KernelSource { name: "sparse.cu", text: include_str!("../kernels/sparse.cu") };
@@ -53,7 +53,7 @@ impl Shape {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype, and several shapes.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
     let indices = [DType::I32, DType::I64].into_iter().cycle();
@@ -111,7 +111,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         // rows of `width` elements and the output `rows`. The kernel checks every number in `indptr` and `indices`.
         unsafe { function.launch([down, across as u32, 1], [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     };
-    queue().in_call(call)?;
+    queue().with_call_context(call)?;
     device::done(call, [out])
 }
 

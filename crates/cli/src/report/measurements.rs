@@ -41,7 +41,7 @@ impl Limit {
 pub struct Row<'a> {
     pub workload: &'a str,
     pub subject: &'a Measurement,
-    /// Measurements of the other libraries, in the order of [`Measurements::peers`]. `None` where a library has no measurement.
+    /// Measurements of the other libraries, in the order of [`Measurements::peer_names`]. `None` where a library has no measurement.
     pub peers: Vec<Option<&'a Measurement>>,
     /// Time of the fastest other library divided by cuprum's time.
     pub ratio: Option<f64>,
@@ -102,7 +102,7 @@ impl Measurements {
     }
 
     /// Returns the names of the other libraries.
-    pub fn peers(&self) -> Vec<&str> {
+    pub fn peer_names(&self) -> Vec<&str> {
         self.peers.iter().map(String::as_str).filter(|p| *p != SUBJECT).collect()
     }
 
@@ -111,7 +111,7 @@ impl Measurements {
     pub fn rows(&self) -> Vec<Row<'_>> {
         let row = |workload: &'_ String| {
             let (workload, subject) = self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.get(w, SUBJECT)?)))?;
-            let peers: Vec<Option<&Measurement>> = self.peers().iter().map(|p| self.get(workload, p)).collect();
+            let peers: Vec<Option<&Measurement>> = self.peer_names().iter().map(|p| self.get(workload, p)).collect();
             let best = peers.iter().flatten().map(|m| m.us).min_by(f64::total_cmp);
             Some(Row { workload, subject, peers, ratio: best.map(|us| us / subject.us) })
         };
@@ -132,7 +132,7 @@ impl Measurements {
 
     /// Returns a sentence with the numbers of rows, other libraries and unused lines.
     pub fn describe(&self) -> String {
-        format!("{} workloads, {} peers, {} lines without a time", self.subject_count(), self.peers().len(), self.unused.len())
+        format!("{} workloads, {} peers, {} lines without a time", self.subject_count(), self.peer_names().len(), self.unused.len())
     }
 
     /// Resolves a limit to an index in [`UNITS`] and a rate in this unit.

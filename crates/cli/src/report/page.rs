@@ -58,7 +58,7 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
     page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
     page += &summary(&rows);
     page += &ratios_chart(&rows);
-    page += &table(&rows, &measurements.peers(), limits);
+    page += &table(&rows, &measurements.peer_names(), limits);
     if !measurements.unused.is_empty() {
         let items: String = measurements.unused.iter().map(|u| format!("<li>{}</li>", escape(u))).collect();
         page += &format!("<h2>Lines without a time</h2>\n<ul>{items}</ul>\n");

@@ -6,20 +6,20 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Point;
 
-/// The kind that is counted, or 0.
+/// The kind of operation that is counted ([`Point`]), or 0 for none.
 static ARMED: AtomicUsize = AtomicUsize::new(0);
-/// Number of operations of that kind so far.
+/// Number of operations of the counted kind so far.
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
-/// Index of the first operation that fails, and the number of failures.
+/// Index of the first operation that fails, and the number of operations that fail.
 static TARGET: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// Index of the operation that ends the process.
+/// Index of the operation at which the process ends.
 static ABORT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Whether only operations of the thread that armed the kind count.
+/// Whether only operations of one thread count: the thread that chose the kind.
 static ONE_THREAD: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this thread armed a kind.
+    /// Whether this thread chose the kind that is counted.
     static ARMED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -32,7 +32,7 @@ pub enum Scope {
     Thread,
 }
 
-/// Held while a kind is armed.
+/// Lock that is held while operations are counted.
 static EXCLUSIVE: Mutex<()> = Mutex::new(());
 
 pub fn fails(point: Point) -> bool {
@@ -46,7 +46,7 @@ pub fn fails(point: Point) -> bool {
     index.wrapping_sub(TARGET.load(Ordering::Relaxed)) < LENGTH.load(Ordering::Relaxed)
 }
 
-/// Disarms when it is dropped, also after a panic of the closure.
+/// Guard that stops counting when it is dropped, also after a panic of the closure.
 struct Disarm;
 
 impl Drop for Disarm {
@@ -77,7 +77,7 @@ pub fn with_failure<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> (R, boo
     with_failures(point, n, 1, f)
 }
 
-/// Runs `f` as [`with_failure`] does, while `length` operations from number `n` on fail. Two failures in turn defeat a retry.
+/// Runs `f` as [`with_failure`] does, while `length` operations from number `n` on fail. With two failures in a row, a retry fails too.
 pub fn with_failures<R>(point: Point, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
     let (result, counted) = run(Scope::Process, point, n, length, usize::MAX, f);
     (result, counted > n)

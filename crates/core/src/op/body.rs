@@ -1,4 +1,4 @@
-//! Bodies of user-defined operations, which `cuprum::kernel!` generates from Rust functions.
+//! The code of user-defined operations (their body), which `cuprum::kernel!` generates from Rust functions.
 //!
 //! The CPU backend calls the machine code of a body, and the CUDA backend compiles its C++ source. Thus user-defined operations fuse with
 //! others like built-in ones.
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::op::{ArgumentType, result_type};
 pub use crate::ops::user_defined::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
 
-/// The body of a user-defined operation: its signature, its C++ source, and its machine code.
+/// The code of a user-defined operation: its signature, its C++ source, and its machine code.
 pub struct Body {
     /// Parameters of the body, in order.
     pub parameters: &'static [Parameter],
@@ -28,7 +28,7 @@ pub struct Body {
     pub native: &'static (dyn Any + Send + Sync),
 }
 
-/// A parameter of a body.
+/// A parameter of a user-defined operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Name of the parameter in error messages, and as a keyword argument in expressions of `eval`.

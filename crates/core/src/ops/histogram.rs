@@ -244,7 +244,7 @@ fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins:
     }
 }
 
-/// Sums the weights of each bin without a histogram kernel: sorts the weights by bin, and sums the segments of equal bins.
+/// Sums the weights of each bin on devices without a histogram kernel: sorts the weights by bin, then sums the segments of equal bins.
 fn sum_by_segment(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || arange_as(0, bins as i64 + 1, 1, DType::I64))?;

@@ -287,7 +287,7 @@ impl Args {
         }
     }
 
-    /// Returns the index of the parameter `name`.
+    /// Returns the index of the parameter `name`, which must exist.
     fn position(&self, name: &str) -> Option<usize> {
         self.parameters.list.iter().position(|p| p.name == name)
     }

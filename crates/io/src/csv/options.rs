@@ -72,7 +72,7 @@ pub struct TextOptions {
     pub(super) dtype: DType,
     pub(super) names: NameSource,
     pub(super) missing: Vec<String>,
-    pub(super) fill: Option<Scalar>,
+    pub(super) fill_value: Option<Scalar>,
     pub(super) ndmin: usize,
 }
 
@@ -89,7 +89,7 @@ impl Default for TextOptions {
             dtype: DType::F64,
             names: NameSource::None,
             missing: Vec::new(),
-            fill: None,
+            fill_value: None,
             ndmin: 0,
         }
     }
@@ -170,8 +170,8 @@ impl TextOptions {
     }
 
     /// Sets the value of missing fields. Without it, missing fields are an error, except in [`genfromtxt`](crate::genfromtxt).
-    pub fn fill(mut self, value: impl Into<Scalar>) -> Self {
-        self.fill = Some(value.into());
+    pub fn fill_value(mut self, value: impl Into<Scalar>) -> Self {
+        self.fill_value = Some(value.into());
         self
     }
 
@@ -183,7 +183,7 @@ impl TextOptions {
 
     /// Sets the default fill value of `numpy.genfromtxt`, if no fill value is set.
     pub(super) fn with_default_fill(mut self) -> Self {
-        self.fill.get_or_insert(match self.dtype.kind() {
+        self.fill_value.get_or_insert(match self.dtype.kind() {
             Kind::Float | Kind::Complex => Scalar::Float(f64::NAN),
             Kind::Signed | Kind::Unsigned => Scalar::Int(-1),
             Kind::Bool => Scalar::Bool(false),

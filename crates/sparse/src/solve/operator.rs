@@ -45,7 +45,7 @@ impl<S: Sparse> LinearOperator for S {
         self.matmul(v)
     }
     fn rmatvec(&self, v: &NdArray) -> Result<NdArray> {
-        if self.dtype().is_complex() { conj(self.left_matmul(&conj(v)?)?) } else { self.left_matmul(v) }
+        if self.dtype().is_complex() { conj(self.rmatmul(&conj(v)?)?) } else { self.rmatmul(v) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Scalar Bessel functions of orders zero and one.
 
-/// Expands to a `kernel!` block with `j0_of`, `j1_of`, `y0_of`, `y1_of` and the given functions.
+/// Expands to a `kernel!` block with `j0_f64`, `j1_f64`, `y0_f64`, `y1_f64` and the given functions.
 macro_rules! with_bessel {
     ($($functions:tt)*) => {
         ::cuprum_macros::kernel! {
@@ -24,7 +24,7 @@ macro_rules! with_bessel {
             const Q1: [f64; 15] = [0.3742149922195918, -0.09852373833783944, 0.23870856904460552, -1.3911601574944836, 13.787129553881403, -196.5683141724468, 3657.4494975406774, -83409.9804057033, 2234048.308106273, -68853435.89180183, 2364404810.0590777, -74284572121.80821, 2707271276153.0728, -266385272481221.56, 1.3549986423135442e+16];
 
             #[helper]
-            fn j0_of(x: f64) -> f64 {
+            fn j0_f64(x: f64) -> f64 {
                 let y = x.abs();
                 if y < 1.0 {
                     return (y * y).polynomial(J0_SMALL);
@@ -50,7 +50,7 @@ macro_rules! with_bessel {
             }
 
             #[helper]
-            fn y0_of(x: f64) -> f64 {
+            fn y0_f64(x: f64) -> f64 {
                 if !(x > 0.0) {
                     return if x == 0.0 { -INFINITY } else { NAN };
                 }
@@ -88,7 +88,7 @@ macro_rules! with_bessel {
             }
 
             #[helper]
-            fn j1_of(x: f64) -> f64 {
+            fn j1_f64(x: f64) -> f64 {
                 let y = x.abs();
                 if y < 1.0 {
                     return x * (y * y).polynomial(J1_SMALL);
@@ -114,7 +114,7 @@ macro_rules! with_bessel {
             }
 
             #[helper]
-            fn y1_of(x: f64) -> f64 {
+            fn y1_f64(x: f64) -> f64 {
                 if !(x > 0.0) {
                     return if x == 0.0 { -INFINITY } else { NAN };
                 }

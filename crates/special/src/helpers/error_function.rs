@@ -1,6 +1,6 @@
 //! Scalar error functions: erf, erfc, erfcx and the normal distribution function.
 
-/// Expands to a `kernel!` block with `log1p_minus_x`, `exp_times`, `erf_of`, `erfc_of`, `erfcx_of`, `ndtr_of` and the given functions.
+/// Expands to a `kernel!` block with `log1p_minus_x`, `exp_times`, `erf_f64`, `erfc_f64`, `erfcx_f64`, `ndtr_f64` and the given functions.
 macro_rules! with_error_function {
     ($($functions:tt)*) => {
         with_logarithm! {
@@ -31,7 +31,7 @@ macro_rules! with_error_function {
             }
 
             #[helper]
-            fn erfcx_of(x: f64) -> f64 {
+            fn erfcx_f64(x: f64) -> f64 {
                 let scaled = erfcx_positive(x.abs());
                 if x >= 0.0 || x.is_nan() {
                     return scaled;
@@ -54,7 +54,7 @@ macro_rules! with_error_function {
             }
 
             #[helper]
-            fn erf_of(x: f64) -> f64 {
+            fn erf_f64(x: f64) -> f64 {
                 if x.abs() < 1.0 {
                     return x.mul_add((x * x).polynomial(ERF), x);
                 }
@@ -65,19 +65,19 @@ macro_rules! with_error_function {
             }
 
             #[helper]
-            fn erfc_of(x: f64) -> f64 {
+            fn erfc_f64(x: f64) -> f64 {
                 if x > 0.5 {
                     return erfc_tail(x);
                 }
-                1.0 - erf_of(x)
+                1.0 - erf_f64(x)
             }
 
             /// Returns the normal distribution function at x.
             #[helper]
-            fn ndtr_of(x: f64) -> f64 {
+            fn ndtr_f64(x: f64) -> f64 {
                 let y = x * FRAC_1_SQRT_2;
                 if y.abs() < 0.5 {
-                    return erf_of(y).mul_add(0.5, 0.5);
+                    return erf_f64(y).mul_add(0.5, 0.5);
                 }
                 if x.is_nan() {
                     return x;

@@ -1,6 +1,6 @@
 //! Scalar gamma functions, their logarithms, and `sin(pi * x)`.
 
-/// Expands to a `kernel!` block with the functions of `with_error_function`, `sin_pi`, `cos_pi`, `gamma_of`, `gammaln_of` and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_error_function`, `sin_pi`, `cos_pi`, `gamma_f64`, `gammaln_f64` and the given functions.
 macro_rules! with_gamma {
     ($($functions:tt)*) => {
         with_error_function! {
@@ -87,7 +87,7 @@ macro_rules! with_gamma {
             }
 
             #[helper]
-            fn gamma_of(x: f64) -> f64 {
+            fn gamma_f64(x: f64) -> f64 {
                 if x > 0.0 {
                     return gamma_positive(x);
                 }
@@ -159,7 +159,7 @@ macro_rules! with_gamma {
             }
 
             #[helper]
-            fn gammaln_of(x: f64) -> f64 {
+            fn gammaln_f64(x: f64) -> f64 {
                 if x > 0.0 {
                     return gammaln_positive(x);
                 }

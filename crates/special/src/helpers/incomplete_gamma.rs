@@ -1,6 +1,6 @@
 //! The regularised incomplete gamma functions P and Q as scalar functions, and their inverses.
 
-/// Expands to a `kernel!` block with the functions of `with_gamma`, `gammainc_of`, `gammaincc_of`, their inverses and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_gamma`, `gammainc_f64`, `gammaincc_f64`, their inverses and the given functions.
 macro_rules! with_incomplete_gamma {
     ($($functions:tt)*) => {
         with_gamma! {
@@ -136,12 +136,12 @@ macro_rules! with_incomplete_gamma {
             }
 
             #[helper]
-            fn gammainc_of(a: f64, x: f64) -> f64 {
+            fn gammainc_f64(a: f64, x: f64) -> f64 {
                 gamma_side(a, x, true)
             }
 
             #[helper]
-            fn gammaincc_of(a: f64, x: f64) -> f64 {
+            fn gammaincc_f64(a: f64, x: f64) -> f64 {
                 gamma_side(a, x, false)
             }
 
@@ -203,12 +203,12 @@ macro_rules! with_incomplete_gamma {
             }
 
             #[helper]
-            fn gammaincinv_of(a: f64, p: f64) -> f64 {
+            fn gammaincinv_f64(a: f64, p: f64) -> f64 {
                 gamma_quantile(a, p, 1.0 - p)
             }
 
             #[helper]
-            fn gammainccinv_of(a: f64, q: f64) -> f64 {
+            fn gammainccinv_f64(a: f64, q: f64) -> f64 {
                 gamma_quantile(a, 1.0 - q, q)
             }
 

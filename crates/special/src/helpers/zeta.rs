@@ -1,6 +1,6 @@
 //! The digamma function and Hurwitz's zeta function, as scalar functions.
 
-/// Expands to a `kernel!` block with the functions of `with_gamma`, `digamma_of`, `hurwitz` and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_gamma`, `digamma_f64`, `hurwitz` and the given functions.
 macro_rules! with_zeta {
     ($($functions:tt)*) => {
         with_gamma! {
@@ -46,7 +46,7 @@ macro_rules! with_zeta {
             }
 
             #[helper]
-            fn digamma_of(x: f64) -> f64 {
+            fn digamma_f64(x: f64) -> f64 {
                 if x > 0.0 {
                     return digamma_positive(x);
                 }

@@ -80,7 +80,7 @@ impl Handles {
         let (mut handle, mut params) = (ptr::null_mut(), ptr::null_mut());
         context.retry_out_of_memory(|| {
             // SAFETY: the context is current, and the out-pointer is a local.
-            check_device_and_status(context, "cusolverDnCreate", unsafe { (api.create)(&mut handle) })
+            check_library_status(context, "cusolverDnCreate", unsafe { (api.create)(&mut handle) })
         })?;
         // SAFETY: the out-pointer is a local.
         check_status("cusolverDnCreateParams", unsafe { (api.create_params)(&mut params) })?;
@@ -215,7 +215,7 @@ impl Routines {
         routine: impl FnOnce(Memory, usize, Memory, usize) -> c_int,
     ) -> Result<()> {
         let (mut device, mut host) = (0, 0);
-        check_device_and_status(self.context, name, size(&mut device, &mut host))?;
+        check_library_status(self.context, name, size(&mut device, &mut host))?;
         if self.workspace.device.as_ref().is_none_or(|kept| kept.len() < device) {
             self.workspace.device = Some(self.context.alloc(device.max(1))?);
         }
@@ -226,7 +226,7 @@ impl Routines {
         self.context.bind()?; // because allocating the buffer may have freed memory of another device
         let device_pointer = self.workspace.device.as_ref().map_or(0, DeviceBuffer::pointer);
         let host_pointer = self.workspace.host.as_ref().map_or(ptr::null_mut(), |kept| kept.pointer());
-        check_device_and_status(self.context, name, routine(memory(device_pointer), device, host_pointer, host))
+        check_library_status(self.context, name, routine(memory(device_pointer), device, host_pointer, host))
     }
 
     /// Keeps the host workspace alive until the queued routines have ended.
@@ -261,7 +261,7 @@ impl Routines {
         let (factors, pivots) = (memory(factors), memory(pivots).cast());
         // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
         let code = unsafe { (api.getrs)(handle, params, form as c_int, n, k, t, factors, n, pivots, t, memory(b), n, info_pointer(info)) };
-        check_device_and_status(self.context, "cusolverDnXgetrs", code)
+        check_library_status(self.context, "cusolverDnXgetrs", code)
     }
 
     /// Queues the Cholesky decomposition of `a` (n, n) in place of its lower triangle.
@@ -290,7 +290,7 @@ impl Routines {
         let (routine, handle) = (self.api.potrf_batched[self.index_of_type()], self.handle.handle);
         // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
         let code = unsafe { routine(handle, fill_mode(upper), n, memory(matrices), n, info_pointer(info), count) };
-        check_device_and_status(self.context, "cusolverDn<t>potrfBatched", code)
+        check_library_status(self.context, "cusolverDn<t>potrfBatched", code)
     }
 
     /// Queues the QR decomposition of `a` (m, n) in place: `r` and the Householder vectors. Writes min(m, n) factors to `taus`.
@@ -496,7 +496,7 @@ impl Drop for Routines {
     }
 }
 
-fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+fn check_library_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
     check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
 

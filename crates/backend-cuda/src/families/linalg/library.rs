@@ -16,7 +16,7 @@ use super::cusolver::{Routines, SvdJob};
 use super::problem::{Problem, contiguous, reported_failure};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, CudaBuffer, InCall};
+use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::contract::cublas::batched::BatchedLuFactors;
@@ -40,7 +40,7 @@ const MAX_BLOCKS_PER_MATRIX: u64 = 1024;
 const MAX_GRID_Y: usize = 65535;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     [DType::F32, DType::F64, DType::C64, DType::C128].map(|dtype| SOURCE.named_source(&defines(dtype))).into()
 }
 
@@ -144,7 +144,7 @@ impl Run<'_> {
     }
 
     fn routines_of(&self, blas_type: BlasType) -> Result<Routines> {
-        Routines::new(self.context, blas_type).in_call(self.call)
+        Routines::new(self.context, blas_type).with_call_context(self.call)
     }
 
     /// Allocates `elements` elements of `itemsize` bytes for each matrix.
@@ -202,7 +202,7 @@ impl Run<'_> {
 
     /// Calls `one` for the index of each matrix.
     fn for_each(&self, mut one: impl FnMut(usize) -> crate::Result<()>) -> Result<()> {
-        (0..self.problem.count).try_for_each(&mut one).in_call(self.call)
+        (0..self.problem.count).try_for_each(&mut one).with_call_context(self.call)
     }
 
     /// Launches the kernel `name` for `size` elements of each of `count` matrices.
@@ -214,14 +214,14 @@ impl Run<'_> {
             // SAFETY: each caller passes the parameters of the kernel, and addresses of memory for the problem's matrices.
             unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
         };
-        launch().in_call(self.call)
+        launch().with_call_context(self.call)
     }
 
     /// Writes the largest magnitude of each matrix (rows, columns), and scales extreme matrices into the range of the routines. Matrices
     /// with NaN or infinities become identities.
     fn normalize(&self, matrices: &Stack, rows: usize, columns: usize, part: Part) -> Result<Stack> {
         let largest = self.scratch(1, 8)?;
-        self.context.fill(largest.buffer.memory(), 0, [0u8; 4], 2 * self.problem.count).in_call(self.call)?;
+        self.context.fill(largest.buffer.memory(), 0, [0u8; 4], 2 * self.problem.count).with_call_context(self.call)?;
         let (start, maxima, part) = (matrices.start(), largest.start(), part as i32);
         let mut args = Args::new();
         args.push(&maxima).push(&start).push(&self.problem.count).push(&rows).push(&columns).push(&part);
@@ -245,7 +245,7 @@ impl Run<'_> {
         let failure = reported_failure(self.problem.task);
         let later = if matches!(self.problem.task, Linalg::Eig { .. }) { LinAlgFailure::EigenvaluesDiverge } else { failure };
         let (input_code, code) = (device::linalg_fault_code(failure), device::linalg_fault_code(later));
-        let fault = self.context.fault_pointer().in_call(self.call)?;
+        let fault = self.context.fault_pointer().with_call_context(self.call)?;
         let op = device::fault_operation_id(self.call.op, 0);
         let (diagonal, checks) = evidence.diagonal.map_or((0, 0), |(address, check)| (address, check as i32));
         let n = self.problem.n as usize;
@@ -313,7 +313,7 @@ impl Run<'_> {
     /// Returns the number of matrices in the integer type of the batch routines.
     fn batch_size(&self) -> Result<i32> {
         let invalid = |_| CudaError::Invalid(format!("cuBLAS takes no batch of {} matrices", self.problem.count));
-        i32::try_from(self.problem.count).map_err(invalid).in_call(self.call)
+        i32::try_from(self.problem.count).map_err(invalid).with_call_context(self.call)
     }
 
     fn batched_lu(&self, addresses: &Stack, pivots: &Stack) -> Result<BatchedLuFactors> {
@@ -328,9 +328,9 @@ impl Run<'_> {
         let factors = self.copy_input(0, Order::Rows)?;
         if self.batched {
             let (addresses, pivots) = (self.addresses(&factors)?, self.scratch(n, 4)?);
-            let (blas, lu) = (self.context.blas().in_call(self.call)?, self.batched_lu(&addresses, &pivots)?);
+            let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, &pivots)?);
             // SAFETY: the stacks hold the addresses of matrices of this extent, and their pivots.
-            unsafe { blas.lu_batched(&lu, info.start()) }.in_call(self.call)?;
+            unsafe { blas.lu_batched(&lu, info.start()) }.with_call_context(self.call)?;
             return Ok((factors, pivots));
         }
         let pivots = self.scratch(n, 8)?;
@@ -371,9 +371,9 @@ impl Run<'_> {
     fn substitute(&self, form: Transpose, factors: &Stack, pivots: &Stack, x: &Stack, info: &Stack) -> Result<()> {
         if self.batched {
             let (addresses, right) = (self.addresses(factors)?, self.addresses(x)?);
-            let (blas, lu) = (self.context.blas().in_call(self.call)?, self.batched_lu(&addresses, pivots)?);
+            let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, pivots)?);
             // SAFETY: the stacks hold the addresses of factors and right-hand sides of these extents.
-            return unsafe { blas.lu_solve_batched(&lu, form, self.problem.k, right.start()) }.in_call(self.call);
+            return unsafe { blas.lu_solve_batched(&lu, form, self.problem.k, right.start()) }.with_call_context(self.call);
         }
         let (n, k, unread) = (i64::from(self.problem.n), i64::from(self.problem.k), info.at(self.problem.count));
         let mut routines = self.routines()?;
@@ -391,7 +391,8 @@ impl Run<'_> {
         // The lower triangle of a row-major matrix is the upper triangle of a column-major one.
         let lower = triangle == Triangle::Lower;
         // SAFETY: the stack holds the addresses of matrices (n, n).
-        unsafe { self.routines()?.cholesky_batch(lower, self.problem.n, addresses.start(), info.start(), count) }.in_call(self.call)?;
+        unsafe { self.routines()?.cholesky_batch(lower, self.problem.n, addresses.start(), info.start(), count) }
+            .with_call_context(self.call)?;
         let diagonal = Some((out.start(), DiagonalCheck::NotPositive));
         self.report_failures(Evidence { info: info.start(), diagonal, ..Evidence::default() })?;
         self.clear_triangle(&out, n, n, lower)
@@ -468,7 +469,7 @@ impl Run<'_> {
         };
         let (dtype, upper) = (self.blas_type, triangle == Triangle::Lower);
         let step = (n * n * self.problem.dtype.itemsize()) as u64;
-        let blas = self.context.blas().in_call(call)?;
+        let blas = self.context.blas().with_call_context(call)?;
         self.for_each(|i| {
             let (a, b) = (factors + i as u64 * step, out.at(i));
             let system = TriangularSystem { dtype, upper, form, unit_diagonal, m: self.problem.k, n: self.problem.n, a, b };
@@ -559,7 +560,7 @@ impl Run<'_> {
             for i in inexact {
                 let [work, s, u, vt, info] = [&work, &s, &u, &adjoint, &info].map(|stack| stack.at(i));
                 // SAFETY: the stacks hold matrices of these extents.
-                unsafe { routines.svd(job, height, length, work, s, u, vt, info) }.in_call(self.call)?;
+                unsafe { routines.svd(job, height, length, work, s, u, vt, info) }.with_call_context(self.call)?;
                 if has_vectors {
                     let one = |stack: &Stack, strides: [isize; 2]| -> Result<StoredArray> {
                         let offset = i * square;
@@ -628,7 +629,7 @@ impl Run<'_> {
         if count > 1 && self.problem.n <= MAX_EXTENT_OF_HERMITIAN_BATCH && routines.has_hermitian_batches() {
             let (a, w, info) = (work.start(), w.start(), info.start());
             // SAFETY: the stacks hold `count` matrices and their eigenvalues without gaps.
-            unsafe { routines.hermitian_eigen_batch(vectors, upper, extent, a, w, info, count as i64) }.in_call(call)?;
+            unsafe { routines.hermitian_eigen_batch(vectors, upper, extent, a, w, info, count as i64) }.with_call_context(call)?;
         } else {
             // SAFETY: the stacks hold matrices and eigenvalues of this extent.
             self.for_each(|i| unsafe { routines.hermitian_eigen(vectors, upper, extent, work.at(i), w.at(i), info.at(i)) })?;

@@ -7,7 +7,7 @@ use cuprum_core::{Call, DType, Linalg, Outcome, Result, decline};
 use super::problem::{Problem, contiguous, reported_failure};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::KernelSource;
 
@@ -124,7 +124,7 @@ impl KernelVariant {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation, dtype and team.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let tasks = [
         Linalg::Solve,
         Linalg::Inverse,
@@ -169,7 +169,7 @@ pub(super) fn run(call: &Call, problem: &Problem) -> Result<Outcome> {
     let memory = [out(0), out(1), out(2), addresses[0], addresses.get(1).copied().unwrap_or(0)];
     let launch = Launch::new(context, problem, operation);
     let workspace = device::allocate(call, launch.workspace)?;
-    launch.queue(problem, memory, workspace.pointer(), device::fault_operation_id(call.op, 0)).in_call(call)?;
+    launch.queue(problem, memory, workspace.pointer(), device::fault_operation_id(call.op, 0)).with_call_context(call)?;
     device::done(call, outputs)
 }
 

@@ -18,7 +18,7 @@ static SOURCE: KernelSource = KernelSource {
 const MAX_ROWS_PER_VALUE: usize = 4;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub(super) fn sources_for_checks() -> Vec<(String, String)> {
+pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, "i64"), (2, "i32"), (4, "i64")];
     uses.map(|(item, index)| SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index)])).into()
 }

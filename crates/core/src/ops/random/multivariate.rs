@@ -20,7 +20,7 @@ use crate::ops::linalg::{Triangle, eigh};
 use crate::ops::manipulation::stack;
 use crate::ops::reduce::AxisOptions;
 
-/// Returns entry `k` of the vectors in the last axis of `a`.
+/// Returns component `k` of each vector in the last axis of `a`.
 fn entry(a: &NdArray, k: usize) -> Result<NdArray> {
     a.index(&[Item::Ellipsis, Item::At(k as isize)][..])
 }
@@ -51,7 +51,7 @@ fn multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]
     let (mut left, mut rest, mut columns) = (n, Operand::from(1.0), Vec::new());
     for k in 0..length - 1 {
         let p = entry(&pvals, k)?;
-        // Rounding can bring the conditional probability above 1, and the rest to 0.
+        // Rounding can make the conditional probability greater than 1 and the remaining probability 0.
         let conditional = where_(less_equal(&rest, 0.0)?, 0.0, minimum(divide(&p, &rest)?, 1.0)?)?;
         let count = g.sample(Sampler::Binomial, &[left.clone(), maximum(conditional, 0.0)?.into()], &shape, DType::I64)?;
         rest = subtract(rest, p)?.into();
@@ -102,7 +102,7 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
     if alpha.size() == 0 {
         return alpha.broadcast_to(&shape[..])?.copy();
     }
-    let logarithms = g.log_gamma_numbers(&alpha.into(), &shape)?;
+    let logarithms = g.draw_log_gamma(&alpha.into(), &shape)?;
     let largest = logarithms.max(AxisOptions::from(-1).keepdims())?;
     let weights = exp(subtract(logarithms, largest)?)?;
     divide(&weights, weights.sum(AxisOptions::from(-1).keepdims())?)
@@ -120,7 +120,7 @@ fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) ->
     }
     let shape = [size, &[n]].concat();
     if n == 0 {
-        return g.bell(&shape);
+        return g.draw_normal(&shape);
     }
     // The tolerance is NumPy's, relative to the largest value.
     let (values, vectors) = eigh(&cov, Triangle::Lower)?;
@@ -133,7 +133,7 @@ fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) ->
     }
     let factor = multiply(vectors, sqrt(maximum(values, 0.0)?)?)?.eval()?.clone();
     let count = shape.iter().product::<usize>() / n;
-    let numbers = g.bell(&[count, n])?;
+    let numbers = g.draw_normal(&[count, n])?;
     add(matmul(&numbers, &factor.t()?)?.reshape(&shape[..])?, mean)
 }
 

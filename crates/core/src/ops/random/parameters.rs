@@ -12,7 +12,7 @@ use crate::scalar::Scalar;
 /// An interval of valid values of a parameter. NaN is in no interval.
 pub(super) struct Interval {
     contains: fn(f64) -> bool,
-    /// NumPy's message for other values. `{}` stands for the name.
+    /// NumPy's error message for values outside the interval. `{}` stands for the name of the parameter.
     message: &'static str,
 }
 
@@ -26,7 +26,7 @@ pub(super) const POSITIVE_PROBABILITY: Interval =
 pub(super) const PROBABILITY_BELOW_ONE: Interval =
     Interval { contains: |x| (0.0..1.0).contains(&x), message: "{} < 0, {} >= 1 or {} contains NaNs" };
 pub(super) const ABOVE_ONE: Interval = Interval { contains: |x| x > 1.0, message: "{} <= 1 or {} contains NaNs" };
-/// The limit is NumPy's, ten deviations below 2^63.
+/// Valid means of a Poisson distribution. As in NumPy, the upper limit is ten standard deviations below 2^63.
 pub(super) const POISSON_MEAN: Interval =
     Interval { contains: |x| (0.0..=9.223372006484771e18).contains(&x), message: "{} < 0, {} contains NaNs, or {} value too large" };
 /// The limit is NumPy's.

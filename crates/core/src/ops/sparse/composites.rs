@@ -15,9 +15,9 @@ use crate::ops::segments::segment_sum;
 use crate::ops::select::flatnonzero;
 use crate::s;
 
-/// Maximum number of products of a sampled product that are stored at a time.
+/// Maximum number of products that a sampled product stores at a time.
 const MAX_SAMPLED_PRODUCTS: usize = 1 << 24;
-/// Number of steps of a triangular solution between two tests for its end, which wait for the device.
+/// Number of steps of a triangular solve between two tests for convergence. A test waits for the device.
 const STEPS_PER_TEST: usize = 8;
 
 fn arrays<const N: usize>(op: Op, inputs: &[StoredArray]) -> Result<[NdArray; N]> {
@@ -34,7 +34,7 @@ fn request(op: Op, parameters: Option<&Parameters>) -> Result<Sparse> {
     request.ok_or_else(|| Error::value(op.name(), "the request has no parameters"))
 }
 
-/// The product with a vector or with each column of a matrix, as sums of segments.
+/// Computes the product with a vector, or with each column of a matrix, as sums of segments.
 pub(super) fn multiply(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, values, b] = arrays(SPARSE_MULTIPLY, inputs)?;
     outputs([multiply_arrays(&indptr, &indices, &values, &b)?])
@@ -50,7 +50,8 @@ fn multiply_arrays(indptr: &NdArray, indices: &NdArray, values: &NdArray, b: &Nd
     stack(products?, 1)
 }
 
-/// Expands all products of elements, sorts them by row and column, and adds those of equal position.
+/// Computes the product of two sparse matrices: forms all products of elements, sorts them by row and column, and adds those at equal
+/// positions.
 pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = arrays(SPARSE_PRODUCT, inputs)?;
     let Sparse::Product { columns } = request(SPARSE_PRODUCT, parameters)? else {
@@ -58,7 +59,8 @@ pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -
     };
     let (rows, device, index) = (a_indptr.size() - 1, a_indptr.device(), a_indices.dtype());
     let a_rows = row_indices(&a_indptr, a_indices.size())?;
-    // Each element of `a` meets the row of `b` that its column names: `counts` products, from position `starts` of `b` on.
+    // Element n of `a` is multiplied by the row of `b` with the index of its column. The row has `counts[n]` elements, from position
+    // `starts[n]` on.
     let starts = b_indptr.astype(DType::I64)?.take(&a_indices, 0)?;
     let counts = subtract(b_indptr.index(s![1..])?, b_indptr.index(s![..-1])?)?.astype(DType::I64)?.take(&a_indices, 0)?;
     let ends = counts.cumsum(0)?;
@@ -88,7 +90,7 @@ pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -
     outputs([indptr_of_counts(&counts.astype(DType::I64)?)?.astype(index)?, column.take(&begins, 0)?.astype(index)?, sums])
 }
 
-/// Returns the stable order of elements by row, then column.
+/// Returns the indices that sort elements by row, then by column. Equal positions keep their order.
 fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usize) -> Result<NdArray> {
     if rows.checked_mul(columns).is_some_and(|size| i64::try_from(size).is_ok()) {
         return add(row.multiply(columns as i64)?, column)?.argsort(0);
@@ -97,7 +99,7 @@ fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usiz
     by_column.take(&row.take(&by_column, 0)?.argsort(0)?, 0)
 }
 
-/// Products of pairs of rows, for blocks of positions.
+/// Computes dot products of pairs of rows, for one block of positions at a time.
 pub(super) fn sample(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, a, b] = arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
@@ -112,8 +114,8 @@ pub(super) fn sample(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<O
     outputs([concat(parts?, 0)?])
 }
 
-/// The fixed point of `x = (b - t @ x) / d` for the diagonal `d` and the strict triangle `t`. Each step completes the rows that depend only
-/// on complete rows, so n steps complete every matrix.
+/// Iterates `x = (b - t @ x) / d` to its fixed point, for the diagonal `d` and the strict triangle `t`. Each step completes the rows that
+/// depend only on complete rows, so n steps solve every system.
 pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let name = SPARSE_SOLVE_TRIANGULAR.name();
     let Sparse::SolveTriangular { triangle, unit_diagonal } = request(SPARSE_SOLVE_TRIANGULAR, parameters)? else {
@@ -147,7 +149,7 @@ pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Param
     let mut x = full_on_device(b.device(), b.shape(), 0.into(), b.dtype())?;
     for done in 1..=n.saturating_add(1) {
         let next = step(&x)?;
-        // NaN differs from itself, so a solution with NaN takes all steps.
+        // NaN differs from itself, so solving takes all steps if the solution contains NaN.
         let is_test = done.is_multiple_of(STEPS_PER_TEST) || done > n;
         if is_test && x.equal(&next)?.all(())?.item()?.as_bool() {
             break;
