@@ -19,7 +19,7 @@
 //! - [`NdArray`] is a cheap handle to an immutable value, shared between threads.
 //! - Elementwise operations are deferred and fused into one pass. [`with_fusion`] can disable that.
 //! - [`Device`] and [`with_device`] select the device of new arrays; [`NdArray::to_device`] copies.
-//! - [`with_accelerators`] and [`set_accelerators`] set the order of accelerators; [`explain`] shows which one ran each call.
+//! - [`with_accelerators`] and [`set_accelerators`] set the accelerator order; [`explain`] shows which one ran each call.
 //! - Every function returns a [`Result`]. Operators (`&a + &b`) panic where the named function (`add(&a, &b)?`) returns an error.
 //!
 //! # Features

@@ -23,7 +23,7 @@ use self::floats::multiply_floats;
 use self::product_batch::{MatrixProduct, ProductBatch, check_bounds};
 use crate::copy::copy;
 
-/// Number of elements of a 16-bit float array that one task converts.
+/// Number of elements that one task converts when a 16-bit float array is converted to float32.
 const CONVERT_CHUNK: usize = 1 << 14;
 
 /// Computes the outputs of a planned call of the kernel family `Contract`.

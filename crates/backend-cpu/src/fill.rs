@@ -114,7 +114,7 @@ fn eye(elements: ElementsMut, columns: usize, k: i64) {
             let values = run.typed::<T>();
             values.fill(T::default());
             let one: T = scalar_bits(Scalar::Int(1), dtype);
-            // Writes 1 to the diagonal element of each row, if that element is in this chunk.
+            // If the diagonal element of a row is in this chunk, sets it to 1.
             for row in first / columns..(first + values.len()).div_ceil(columns) {
                 let column = row as i128 + k as i128;
                 if (0..columns as i128).contains(&column)

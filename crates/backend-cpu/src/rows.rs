@@ -15,7 +15,7 @@ use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination}
 /// One task's part of one output.
 struct OutputPart<'o> {
     run: ElementsMut<'o>,
-    /// Buffer for whole rows of results. `None` unless the output stores only one element per row.
+    /// Buffer for whole rows of results, if the output stores only one element per row. `None` for other outputs.
     rows: Option<Scratch>,
 }
 

@@ -60,7 +60,7 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUB)
 }
 
-/// The operations that programs may contain besides core's elementwise ones.
+/// Capabilities of kernels that run fused programs: programs may contain these operations besides the core crate's elementwise ones.
 const EXTRA_PROGRAM_OPS: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
 
 /// The kernels of the accelerator. Only the kernel of user-defined reductions is restricted to an operation, and no kernel is restricted to

@@ -49,7 +49,7 @@ struct WarmUp {
     device: Option<String>,
 }
 
-/// Run a set of workloads on each device under each order of accelerators, check the results, and show the times.
+/// Run a set of workloads on each device under each accelerator order, check the results, and show the times.
 #[derive(clap::Args, Debug)]
 struct Tour {
     /// Use small arrays and few repeats

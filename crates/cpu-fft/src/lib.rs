@@ -37,8 +37,8 @@ pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: 
 }
 
 /// Returns the axis that the first pass transforms, or `None` if there is none. For [`FftKind::RealToComplex`] it is the halved axis, along
-/// which only non-negative frequencies exist. Otherwise it is the last axis with a complex transform, or the halved axis if that is the
-/// only one.
+/// which only non-negative frequencies exist. Otherwise it is the last axis with a complex transform, or the halved axis if there is no
+/// other.
 pub fn first_axis(request: &Fft) -> Option<usize> {
     match request.kind {
         FftKind::Complex => request.axes.iter().copied().max(),

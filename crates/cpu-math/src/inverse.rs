@@ -35,7 +35,8 @@ pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
     let (a, b) = (y.abs(), x.abs());
     let steep = a > b;
     let (above, below) = select_one_pair(steep, (b, a), (a, b));
-    // Replaces the quotients 0/0 and inf/inf: two zeros have the angle of an axis, two infinities that of a diagonal.
+    // Replaces the quotients 0/0 and inf/inf. The point (0, 0) has the angle of an axis; a point with two infinities has the angle of a
+    // diagonal.
     let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
     let t = select(above == below, equal, above / below);
     let rest = atan_correction::<I, T>(t);

@@ -21,7 +21,7 @@ pub trait Logarithm: Real {
     /// Returns a subnormal number multiplied by a power of two that makes it normal, and the exponent of that power. Returns normal numbers
     /// unchanged, with exponent 0.
     fn normalized(self) -> (Self, Self);
-    /// Returns `(m, n)` with `self = 2^n m` and `m` between sqrt(1/2) and sqrt(2).
+    /// Returns `(m, n)` with `self = 2^n m`, where `m` is between sqrt(1/2) and sqrt(2).
     fn split_exponent(self) -> (Self, Self);
     /// Largest finite number.
     const MAX_FINITE: Self;

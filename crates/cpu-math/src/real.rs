@@ -17,13 +17,13 @@ pub trait Real:
     const HALF_PI: [f64; 3];
     /// Arguments above which `e^x` is infinite and below which it is zero, then the two corresponding limits for `2^x`.
     const EXP_RANGE: [f64; 4];
-    /// The least power of two from which on all numbers of the format are integers.
+    /// The smallest power of two from which on all numbers of the format are integers.
     const ALL_INTEGERS_FROM: f64;
     /// An exponent `e` such that `2^e + 1` rounds to `2^e`.
     const ONE_NEGLIGIBLE_EXPONENT: f64;
     /// Parameters of `hypot`, as exponents of two: the scale, and the upper and lower limit beyond which numbers are scaled.
     const HYPOT_SCALES: [f64; 3];
-    /// The least argument of trigonometric functions that needs the reduction of the module `large`.
+    /// The smallest argument of trigonometric functions that needs the reduction of the module `large`.
     const LARGE_FROM: f64;
     /// Coefficients of the polynomial of `exp`, lowest degree first (see `coefficients`).
     const EXP_COEFFICIENTS: &'static [f64];
@@ -225,7 +225,7 @@ pub fn select<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)
 }
 
-/// Returns the pair `a` if `condition` holds, otherwise the pair `b`.
+/// Returns one of two pairs: `a` if `condition` holds, otherwise `b`. Compiles without a branch, like [`select`].
 #[inline(always)]
 pub fn select_one_pair<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
     (select(condition, a.0, b.0), select(condition, a.1, b.1))

@@ -94,8 +94,8 @@ fn fused_equals_step_by_step() {
     }
 }
 
-/// Tests chains of cheap operations in registers: all strip lengths, the current value as either operand, values that several operations
-/// read, chains that read results of other chains, and chains above the maximum length.
+/// Tests chains of elementary operations in registers: all strip lengths, the current value as either operand, values that several
+/// operations read, chains that read results of other chains, and chains above the maximum length.
 #[test]
 fn chains_equal_step_by_step() {
     for dtype in [DType::F32, DType::F64] {

@@ -23,7 +23,7 @@ static HISTOGRAM_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/histogram.cu")],
 };
 
-/// A histogram call, reduced to everything that its kernel depends on.
+/// A histogram call, reduced to everything that determines its kernel.
 #[derive(Debug)]
 pub struct HistogramRequest<'a> {
     /// The fused program, which computes the values.

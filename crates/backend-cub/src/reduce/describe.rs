@@ -24,7 +24,7 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate, USE
 pub const THREADS_PER_BLOCK: usize = 256;
 /// Maximum number of chunks of a reduction, counted over all rows.
 const MAX_CHUNKS: usize = 8192;
-/// Number of rows from which rows are not split into chunks, because so many rows fill the device without a split.
+/// Minimum number of rows from which rows are not split into chunks. This many rows fill the device without a split.
 const MAX_CHUNKED_ROWS: usize = 256;
 const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTERS);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
@@ -57,7 +57,7 @@ pub enum RowSplit {
     Lanes(usize),
 }
 
-/// The combining operation of a reduction, in the form in which core or the user supplies it.
+/// The combining operation of a reduction, as the core crate or the user supplies it.
 #[derive(Clone, Copy)]
 enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
@@ -68,7 +68,7 @@ enum ReduceFold<'a> {
     Strings(&'a StringReduction),
 }
 
-/// A call of a reduction, reduced to everything that its kernel depends on.
+/// A call of a reduction, reduced to everything that determines its kernel.
 pub struct ReduceRequest<'a> {
     op: Op,
     fold: ReduceFold<'a>,

@@ -19,7 +19,7 @@ static SELECT_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/select.cu")],
 };
 
-/// A call of a selection, reduced to everything that its kernel depends on.
+/// A call of a selection, reduced to everything that determines its kernel.
 #[derive(Debug)]
 pub struct SelectRequest<'a> {
     /// The fused program, which computes the condition.
@@ -38,7 +38,7 @@ pub struct SelectRequest<'a> {
 pub struct SourceValues {
     /// Size of an element in bytes.
     size: usize,
-    /// If an input of the condition is the same array as the values: the number of that input. The kernel then reads the array only once.
+    /// If the array of values is also an input of the condition: the index of that input. The kernel then reads the array only once.
     condition_input: Option<usize>,
 }
 
@@ -64,8 +64,8 @@ pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequ
 }
 
 impl SelectRequest<'_> {
-    /// Returns the number of elements per thread. Registers limit the number, and so does the shared memory (48 KiB) for the values and
-    /// indices of a tile.
+    /// Returns the number of elements per thread. It is limited by registers and by the shared memory (48 KiB) for the values and indices
+    /// of a tile.
     fn items_per_thread(&self) -> usize {
         match self.values.map_or(4, |v| v.size) {
             1 | 2 => 20,

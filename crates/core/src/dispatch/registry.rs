@@ -286,7 +286,7 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
     matches!(availability(accelerator), Availability::Ready(_))
 }
 
-/// Returns the current order of accelerators, or `None` for the default: all ready ones by rank.
+/// Returns the current accelerator order, or `None` for the default: all ready ones by rank.
 ///
 /// # Errors
 /// [`Error::Setting`] if `CUPRUM_ACCELERATORS` names an unknown accelerator.
@@ -305,7 +305,7 @@ fn is_auto(names: &[String]) -> bool {
     matches!(names, [name] if name == "auto")
 }
 
-/// Parses an order of accelerators. `variable` names the environment variable or the setter, for errors.
+/// Parses an accelerator order. `variable` names the environment variable or the setter, for errors.
 fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<String>> {
     let mut names = settings::parse_names(text);
     let known = all();
@@ -326,7 +326,7 @@ fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<Str
     Ok(names)
 }
 
-/// An order of accelerators: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
+/// An accelerator order: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
 pub trait IntoOrder {
     /// Returns the comma-separated names, or `None` for the default order.
     fn into_order(self) -> Option<String>;
@@ -352,7 +352,7 @@ impl IntoOrder for Option<&str> {
     }
 }
 
-/// Sets the order of accelerators for the process, as `CUPRUM_ACCELERATORS` does. `None` selects the default order, even if the variable is
+/// Sets the accelerator order for the process, as `CUPRUM_ACCELERATORS` does. `None` selects the default order, even if the variable is
 /// set.
 ///
 /// # Errors
@@ -408,7 +408,7 @@ pub fn order_is_named() -> bool {
     current_chains().is_ok_and(|c| c.is_named)
 }
 
-/// Returns `Ok` if the user set the order of accelerators. Else returns `otherwise` as the reason to decline.
+/// Returns `Ok` if the user set the accelerator order. Else returns `otherwise` as the reason to decline.
 ///
 /// A kernel calls this function for calls that kernels after it are known to run faster. Under an order set by the user, the kernel runs
 /// such calls: the user chose the order, or chose `auto`, under which measurements decide.

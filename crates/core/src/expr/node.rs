@@ -81,7 +81,7 @@ pub(super) struct ExpressionWeight {
     pub nodes: u32,
     /// Number of stored inputs, or more: inputs of shared nodes may count once per use.
     pub inputs: u32,
-    /// Estimated cost of one element of the expression, in units of one cheap operation such as an addition.
+    /// Estimated cost of one element of the expression, in units of one elementary operation such as an addition.
     pub cost: u32,
     /// Number of deferred reductions. Shared nodes count once per use.
     pub folds: u32,
