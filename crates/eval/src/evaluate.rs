@@ -66,7 +66,7 @@ impl Evaluator<'_> {
         if size > self.max_elements { self.size_error(expr.span, &value) } else { Ok(value) }
     }
 
-    /// Returns the error for a value that exceeds the size limit of the session.
+    /// Returns the error for a value with more elements than the session permits (`limit_elements`).
     #[cold]
     #[inline(never)]
     fn size_error(&self, span: Span, value: &Value) -> Evaluated {

@@ -132,7 +132,7 @@ impl Session {
         self.max_elements = Some(elements);
     }
 
-    /// Runs a script. Returns the value of its last statement, if that is an expression.
+    /// Runs a script. Returns the value of its last statement, or `None` if the last statement is not an expression.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Session {
         self.run_script(&parse(source)?)
     }
 
-    /// Runs a parsed script. Returns the value of its last statement, if that is an expression.
+    /// Runs a parsed script. Returns the value of its last statement, or `None` if the last statement is not an expression.
     ///
     /// # Errors
     ///

@@ -19,8 +19,8 @@ use cuprum_core::{
 use crate::common::{array_on, filled, index_range, slice_axis};
 use crate::manipulation::repeat;
 
-/// Associative operations, whose operands may be regrouped, with the identity if there is one. [`identity`] and [`is_associative`] add
-/// `bitwise_and` and `hypot`.
+/// Associative operations, whose operands may be regrouped, each with its identity (`None` without one). [`identity`] and
+/// [`is_associative`] add `bitwise_and` and `hypot`.
 const ASSOCIATIVE: [(Op, Option<i64>); 13] = [
     (ADD, Some(0)),
     (MULTIPLY, Some(1)),

@@ -24,8 +24,8 @@ const LARGE_SIZE_STEP: u64 = 2 << 20;
 /// smallest size.
 const SIZE_CLASSES: usize = 8 * 16 + 1;
 
-/// Returns the size of the block for a request of `bytes` bytes. The block is larger than the request by at most an eighth of `bytes`, or
-/// by at most [`SMALLEST_BLOCK`] if that is more.
+/// Returns the size of the block for a request of `bytes` bytes. The block is larger than the request by at most an eighth of `bytes` or
+/// [`SMALLEST_BLOCK`], whichever is more.
 fn size_of_block(bytes: u64) -> u64 {
     match bytes {
         0..=MAX_CLASSED_SIZE => block_size(bytes as usize, SMALLEST_BLOCK as usize) as u64,

@@ -81,7 +81,7 @@ impl NdArray {
         Ok(NdArray::from(StoredArray::new(T::DTYPE, layout, buffer)?))
     }
 
-    /// Returns an array over a C-order host buffer, copied to the current device if that is not the host.
+    /// Returns an array over a C-order host buffer, copied to the current device unless that device is the host.
     pub(crate) fn from_host(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
         Self::from_host_buffer(dtype, Layout::contiguous(shape)?, host)
     }

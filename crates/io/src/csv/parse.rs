@@ -520,7 +520,7 @@ fn next_line_start(text: &[u8], at: usize) -> usize {
     memchr(b'\n', rest).map_or(text.len(), |n| at + n + 1)
 }
 
-/// Returns `fill` as an element. `None` if the type cannot represent the value.
+/// Returns the fill value of missing elements as an element of type `T`, or `None` if the type cannot represent it.
 ///
 /// An integer below the minimum of a signed type becomes the minimum. Any other integer that is out of range becomes the maximum, so that
 /// -1 marks missing elements of unsigned types, too.

@@ -54,7 +54,7 @@ impl FromArgs for Norm {
     }
 }
 
-/// Returns an error if axes are given for a 0-d array, as NumPy does.
+/// Returns an error if axes are given for a 0-d array: NumPy rejects them too.
 fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
     match over.axes() {
         Some(&[axis, ..]) if x.ndim() == 0 => Err(Error::Axis { op: "norm", axis, ndim: 0 }),
@@ -179,7 +179,7 @@ fn matrix_axes(over: &AxisOptions) -> [isize; 2] {
     over.axes().map_or([0, 1], |axes| [axes[0], axes[1]])
 }
 
-/// Returns the largest (`p` > 0) or smallest (`p` < 0) sum of magnitudes: over columns if `abs(p)` is 1, over rows if it is infinite.
+/// Returns the largest (`p` > 0) or smallest (`p` < 0) sum of magnitudes of a column (`abs(p)` is 1) or of a row (`abs(p)` is infinite).
 fn extreme_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
     let axes = matrix_axes(over);
     let [summed, other] = match p.abs() {
