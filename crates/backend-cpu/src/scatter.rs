@@ -136,7 +136,7 @@ fn write_row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
 
 /// Loops of a scatter. Offsets and strides are in elements.
 struct Scatter {
-    /// Number of rows of the target. `first` is the offset of row 0, and `stride` the distance between rows.
+    /// Number of rows of the target array. `first` is the offset of row 0, and `stride` the distance between rows.
     extent: usize,
     first: usize,
     stride: isize,
@@ -154,7 +154,7 @@ struct Task<'a> {
     rows: std::ops::Range<usize>,
     /// Range along the first axis of a row, if a row has axes.
     first_axis: std::ops::Range<usize>,
-    /// Offset in the target of the start of `memory`.
+    /// Offset of the first element of `memory` in the target array.
     begin: usize,
     memory: ElementsMut<'a>,
 }

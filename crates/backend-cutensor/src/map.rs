@@ -37,7 +37,7 @@ struct Term {
     factor: f64,
 }
 
-/// The expression `A op C` or `(A op B) op C`. C is the last term and has the strides of the output.
+/// An expression that one cuTENSOR call computes: `A op C` or `(A op B) op C`. C has the strides of the output.
 #[derive(Debug)]
 struct TermExpression {
     operation: Operation,

@@ -206,7 +206,7 @@ fn print_row(row: &TourResult, json: bool) -> io::Result<()> {
         return output::print_line(serde_json::to_string(row).unwrap_or_default());
     }
     let configuration = format!("{} {}", row.device, format_order(row));
-    // Columns are not wrapped, so only messages may be.
+    // Only messages are wrapped: a row of aligned columns must stay on one line.
     match &row.message {
         Some(message) => output::print_line(wrap(&format!("  {configuration} FAILED: {message}"), 4)),
         None => output::print_line(truncate(&format!(

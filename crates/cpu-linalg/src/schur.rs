@@ -44,7 +44,7 @@ pub(crate) trait SchurForm: Field<Base = f64> {
 }
 
 /// Returns the parameters of the iteration. They disable the blocked algorithm, so every step is the QZ step of Moler and Stewart.
-fn parameters<W: SchurForm>() -> GeneralizedSchurParams {
+fn qz_parameters<W: SchurForm>() -> GeneralizedSchurParams {
     let mut parameters = <GeneralizedSchurParams as Auto<W>>::auto();
     parameters.blocking_threshold = usize::MAX;
     parameters
@@ -167,7 +167,7 @@ impl<W: SchurForm> SchurScratch<W> {
         let block = recommended_block_size::<W>(n - 1, n - 1);
         let apply = apply_block_householder_sequence_on_the_right_in_place_scratch::<W>(n - 1, block, n - 1);
         let reduction = hessenberg_in_place_scratch::<W>(n, block, Par::Seq, Default::default());
-        let size = StackReq::any_of(&[reduction, apply, W::iteration_scratch(n, parameters::<W>())]);
+        let size = StackReq::any_of(&[reduction, apply, W::iteration_scratch(n, qz_parameters::<W>())]);
         Ok(SchurScratch {
             identity: batch.zeros(n * n)?,
             reflections: batch.zeros(block * (n - 1))?,
@@ -203,7 +203,7 @@ impl<W: SchurForm> SchurScratch<W> {
                     break;
                 }
                 let [h, identity, basis] = [&mut *t, &mut self.identity, &mut *z].map(|m| MatMut::from_column_major_slice_mut(m, n, n));
-                W::iterate(h, identity, basis, stack, parameters::<W>());
+                W::iterate(h, identity, basis, stack, qz_parameters::<W>());
             }
         }
         let is_unit = |i: usize| (self.identity[i * n + i].magnitude() - 1.0).abs() <= UNITARITY_TOLERANCE;

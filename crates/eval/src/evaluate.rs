@@ -18,7 +18,7 @@ use crate::scalar;
 use crate::show;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::{binary, call_named, compare, truth};
+use crate::value_ops::{binary, call_named, compare, truth_value};
 
 /// A function that receives each line that `print` writes.
 pub(crate) type LinePrinter = Box<dyn FnMut(&str) + Send>;
@@ -227,7 +227,8 @@ impl Evaluator<'_> {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds = self.with_position(span, truth(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))))?;
+            let holds =
+                self.with_position(span, truth_value(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))))?;
             if !holds {
                 return Ok(result);
             }
@@ -245,7 +246,7 @@ impl Evaluator<'_> {
             let value = self.evaluate(expr)?;
             let symbol = if op == LogicalOp::And { "&" } else { "|" };
             let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
-            let holds = self.with_position(expr.span, truth(&value).map_err(|error| error.with_help(help())))?;
+            let holds = self.with_position(expr.span, truth_value(&value).map_err(|error| error.with_help(help())))?;
             if holds == (op == LogicalOp::Or) {
                 return Ok(value);
             }
@@ -255,7 +256,7 @@ impl Evaluator<'_> {
 
     fn evaluate_truth(&mut self, expr: &Expr) -> Evaluated<bool> {
         let value = self.evaluate(expr)?;
-        self.with_position(expr.span, truth(&value))
+        self.with_position(expr.span, truth_value(&value))
     }
 
     fn call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {

@@ -23,7 +23,7 @@ impl FromArgs for SparseArray {
 }
 
 /// Returns the array on which the method is called (`self`).
-pub(crate) fn own(args: &Args) -> Result<SparseArray> {
+pub(crate) fn self_argument(args: &Args) -> Result<SparseArray> {
     let own = args.get("self").and_then(from_value).cloned();
     own.ok_or_else(|| Error::value(args.op(), "the first argument must be a sparse array"))
 }
@@ -49,6 +49,6 @@ pub(crate) fn in_format(args: &Args, a: SparseArray) -> Result<Value> {
 }
 
 /// Calls a function on behalf of `eval`. Errors about arguments name the function that the user called, not the one that finds the error.
-pub(crate) fn named(args: &Args, call: impl FnOnce(&Args) -> Result<Value>) -> Result<Value> {
+pub(crate) fn with_named_errors(args: &Args, call: impl FnOnce(&Args) -> Result<Value>) -> Result<Value> {
     call(args).map_err(|e| e.with_function_name(args.op()))
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, arange, with_device, zeros};
 
-use crate::common::{as_indices, check_indptr, check_range, check_value_dtype, index_range, indptr_of_counts, stored};
+use crate::common::{as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, index_range, indptr_of_counts};
 use crate::compressed::Compressed;
 
 /// A sparse array in block row format (`scipy.sparse.bsr_array`): dense blocks of one shape in compressed row format.
@@ -73,7 +73,7 @@ impl BsrArray {
         let [indices, indptr] = as_indices(OP, [indices, indptr], &[shape[0], shape[1], count])?;
         check_indptr(OP, &indptr, shape[0] / r, count)?;
         check_range(OP, &indices, 1, shape[1] / c)?;
-        Ok(BsrArray { shape, data: stored(data)?, indices, indptr, by_rows: Arc::default() })
+        Ok(BsrArray { shape, data: contiguous_stored(data)?, indices, indptr, by_rows: Arc::default() })
     }
 
     /// Converts a compressed matrix to blocks of shape (r, c). Blocks without elements are not stored.
@@ -99,7 +99,7 @@ impl BsrArray {
         let place = place.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(a.indices.astype(DType::I64)?.remainder(c as i64)?)?;
         let empty = with_device(a.device(), || zeros(size, a.data.dtype()))?;
         let data = cuprum_core::scatter(&empty, &place, &a.data, 0, cuprum_core::ScatterMode::Assign)?;
-        let data = stored(&data.reshape([count, r, c])?)?;
+        let data = contiguous_stored(&data.reshape([count, r, c])?)?;
         Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
     }
 
@@ -154,7 +154,7 @@ impl BsrArray {
 
     /// Returns the array with `data`, of equal shape, as its blocks.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<BsrArray> {
-        Ok(BsrArray { data: stored(&data)?, by_rows: Arc::default(), ..self.clone() })
+        Ok(BsrArray { data: contiguous_stored(&data)?, by_rows: Arc::default(), ..self.clone() })
     }
 
     /// Returns the transpose, with transposed blocks.
@@ -164,7 +164,7 @@ impl BsrArray {
         let numbers = with_device(self.device(), || arange(0, count, 1))?;
         let blocks = [self.shape[0] / r, self.shape[1] / c];
         let structure = Compressed::from_valid(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?.swapped()?;
-        let data = stored(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
+        let data = contiguous_stored(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
         let shape = [self.shape[1], self.shape[0]];
         Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
     }

@@ -15,7 +15,7 @@ pub(crate) fn index_range(device: Device, count: usize) -> Result<NdArray> {
 }
 
 /// Returns the stored, contiguous form of an array.
-pub(crate) fn stored(a: &NdArray) -> Result<NdArray> {
+pub(crate) fn contiguous_stored(a: &NdArray) -> Result<NdArray> {
     a.contiguous()?.eval().cloned()
 }
 
@@ -54,11 +54,11 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
     for (slot, a) in converted.iter_mut().zip(arrays) {
         // The bounds are checked later. Until then, an index must not wrap around to a valid one.
         let wide = if a.dtype() == DType::U64 { cuprum_core::minimum(a, i64::MAX)? } else { a.clone() };
-        *slot = stored(&wide.astype(if dtype == DType::I32 { clip_to_i32(&wide)? } else { DType::I64 })?)?;
+        *slot = contiguous_stored(&wide.astype(if dtype == DType::I32 { clip_to_i32(&wide)? } else { DType::I64 })?)?;
     }
     if dtype == DType::I32 && converted.iter().any(|a| a.dtype() == DType::I64) {
         for slot in &mut converted {
-            *slot = stored(&slot.astype(DType::I64)?)?;
+            *slot = contiguous_stored(&slot.astype(DType::I64)?)?;
         }
     }
     Ok(converted)
@@ -121,7 +121,7 @@ pub(crate) fn dense_size(op: &'static str, shape: [usize; 2]) -> Result<usize> {
 pub(crate) fn indptr_of_counts(counts: &NdArray, index: DType) -> Result<NdArray> {
     let zero = filled(counts.device(), &[1], 0, DType::I64)?;
     let joined = if counts.size() == 0 { zero } else { concat([&zero, &counts.astype(DType::I64)?.cumsum(0)?], 0)? };
-    stored(&joined.astype(index)?)
+    contiguous_stored(&joined.astype(index)?)
 }
 
 /// Returns `indptr` in the dtype `index` for `extent` rows, from the row index of each element.

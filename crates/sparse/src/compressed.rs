@@ -6,8 +6,8 @@ use cuprum_core::ops::sparse::{CsrParts, multiply};
 use cuprum_core::{DType, Device, Error, NdArray, Result, ScatterMode, flatnonzero, s, scatter, segment_sum};
 
 use crate::common::{
-    as_indices, check_indptr, check_range, check_value_dtype, dense_size, filled, indptr_of_rows, order_by_position, rows_of, run_starts,
-    stored,
+    as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, dense_size, filled, indptr_of_rows, order_by_position,
+    rows_of, run_starts,
 };
 
 /// Elements sorted by their index along the major axis: the rows of CSR or the columns of CSC. The constructors guarantee a valid
@@ -53,7 +53,7 @@ impl Compressed {
         let [indices, indptr] = as_indices(op, [indices, indptr], &[major, minor, data.size()])?;
         check_indptr(op, &indptr, major, data.size())?;
         check_range(op, &indices, 1, minor)?;
-        Ok(Compressed { major, minor, indptr, indices, data: stored(data)?, derived: Arc::default() })
+        Ok(Compressed { major, minor, indptr, indices, data: contiguous_stored(data)?, derived: Arc::default() })
     }
 
     /// Returns a matrix of components that are known to be valid. `is_canonical` states that the minor indices of each row ascend without
@@ -71,9 +71,9 @@ impl Compressed {
         Ok(Compressed {
             major: shape[0],
             minor: shape[1],
-            indptr: stored(&indptr)?,
-            indices: stored(&indices)?,
-            data: stored(&data)?,
+            indptr: contiguous_stored(&indptr)?,
+            indices: contiguous_stored(&indices)?,
+            data: contiguous_stored(&data)?,
             derived: Arc::new(derived),
         })
     }
@@ -92,7 +92,8 @@ impl Compressed {
             return Compressed::empty(data.device(), shape, data.dtype(), index);
         }
         let order = order_by_position(row, column, shape)?;
-        let (row, column, data) = (stored(&row.take(&order, 0)?)?, stored(&column.take(&order, 0)?)?, data.take(&order, 0)?);
+        let (row, column, data) =
+            (contiguous_stored(&row.take(&order, 0)?)?, contiguous_stored(&column.take(&order, 0)?)?, data.take(&order, 0)?);
         let begins = flatnonzero(&run_starts(&row, &column)?)?;
         let indptr = |row: &NdArray| indptr_of_rows(row, shape[0], index);
         if begins.size() == data.size() {
@@ -121,7 +122,7 @@ impl Compressed {
 
     /// Returns the int64 index of each element along the major axis.
     pub fn rows(&self) -> Result<NdArray> {
-        stored(&rows_of(&self.indptr, self.count())?)
+        contiguous_stored(&rows_of(&self.indptr, self.count())?)
     }
 
     /// Returns the matrix with the same structure and the values `data`.

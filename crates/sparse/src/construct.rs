@@ -4,7 +4,7 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::random::Generator;
 use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, concat, numpy, ones, with_device, zeros};
 
-use crate::arguments::{in_format, named, shape_argument};
+use crate::arguments::{in_format, shape_argument, with_named_errors};
 use crate::common::{check_value_dtype, index_dtype, index_range};
 use crate::convert::to_coo;
 use crate::object::from_value;
@@ -23,7 +23,7 @@ use crate::{CooArray, DiaArray, Sparse, SparseArray};
 /// assert_eq!(eye_array(2, 3, 1, DType::F64)?.to_dense()?, array![[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| named(args, eye_from_args))]
+#[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| with_named_errors(args, eye_from_args))]
 pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray> {
     check_value_dtype("eye_array", dtype)?;
     DiaArray::new(&ones([1, columns], dtype)?, &NdArray::from_slice(&[k])?.astype(index_dtype(&[rows, columns]))?, [rows, columns])
@@ -46,7 +46,7 @@ pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<Di
 /// assert_eq!(a.to_dense()?, array![[1.0, -1.0, 0.0], [0.0, 2.0, -1.0], [0.0, 0.0, 3.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None)", call = |args: &Args| named(args, diags_from_args))]
+#[numpy("sparse.diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, diags_from_args))]
 pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize; 2]>, dtype: DType) -> Result<DiaArray> {
     const OP: &str = "diags_array";
     check_value_dtype(OP, dtype)?;
@@ -162,7 +162,7 @@ fn first_occurrences(a: &NdArray) -> Result<NdArray> {
 /// assert_eq!(vstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0], [1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| named(args, vstack_from_args))]
+#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, vstack_from_args))]
 pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
     Ok(join("vstack", arrays, 0)?.to_csr()?.into())
 }
@@ -181,7 +181,7 @@ pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
 /// assert_eq!(hstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0, 1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| named(args, hstack_from_args))]
+#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, hstack_from_args))]
 pub fn hstack(arrays: &[SparseArray]) -> Result<SparseArray> {
     Ok(join("hstack", arrays, 1)?.to_csr()?.into())
 }
@@ -229,7 +229,7 @@ fn join(op: &'static str, arrays: &[SparseArray], axis: usize) -> Result<CooArra
 /// assert_eq!(kron(&eye_array(2, 2, 0, DType::F64)?, &b)?.to_dense()?, array![[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.kron(A, B, format=None)", call = |args: &Args| named(args, kron_from_args))]
+#[numpy("sparse.kron(A, B, format=None)", call = |args: &Args| with_named_errors(args, kron_from_args))]
 pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
     const OP: &str = "kron";
     let (a, b) = (a.to_coo()?, b.to_coo()?);
@@ -273,7 +273,7 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     in_format(args, diags_array(&diagonals, &offsets, shape_argument(args)?, dtype)?.into())
 }
 
-fn blocks(args: &Args) -> Result<Vec<SparseArray>> {
+fn block_arguments(args: &Args) -> Result<Vec<SparseArray>> {
     let items = args.get("blocks").and_then(Value::items).unwrap_or_default();
     let read = |item: &Value| match from_value(item) {
         Some(a) => Ok(a.clone()),
@@ -283,11 +283,11 @@ fn blocks(args: &Args) -> Result<Vec<SparseArray>> {
 }
 
 fn vstack_from_args(args: &Args) -> Result<Value> {
-    in_format(args, vstack(&blocks(args)?)?)
+    in_format(args, vstack(&block_arguments(args)?)?)
 }
 
 fn hstack_from_args(args: &Args) -> Result<Value> {
-    in_format(args, hstack(&blocks(args)?)?)
+    in_format(args, hstack(&block_arguments(args)?)?)
 }
 
 fn kron_from_args(args: &Args) -> Result<Value> {

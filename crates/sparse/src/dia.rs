@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, ScatterMode, scatter};
 
-use crate::common::{as_indices, check_value_dtype, dense_size, filled, index_dtype, index_range, stored};
+use crate::common::{as_indices, check_value_dtype, contiguous_stored, dense_size, filled, index_dtype, index_range};
 use crate::compressed::Compressed;
 
 /// A sparse array of diagonals (`scipy.sparse.dia_array`).
@@ -72,7 +72,7 @@ impl DiaArray {
         if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::value(OP, format!("offset {} is repeated", pair[0])));
         }
-        Ok(DiaArray { shape, data: stored(data)?, offsets, count, by_rows: Arc::default() })
+        Ok(DiaArray { shape, data: contiguous_stored(data)?, offsets, count, by_rows: Arc::default() })
     }
 
     /// Converts a compressed matrix. Only diagonals with elements are stored.
@@ -121,7 +121,7 @@ impl DiaArray {
 
     /// Returns the array with `data`, of equal shape, as its diagonals.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<DiaArray> {
-        Ok(DiaArray { data: stored(&data)?, by_rows: Arc::default(), ..self.clone() })
+        Ok(DiaArray { data: contiguous_stored(&data)?, by_rows: Arc::default(), ..self.clone() })
     }
 }
 

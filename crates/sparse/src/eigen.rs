@@ -6,8 +6,8 @@ use cuprum_core::ops::linalg::{Triangle, eigh};
 use cuprum_core::{Args, DType, Device, Error, NdArray, Result, Value, conj, numpy, random, s, stack, with_device};
 
 use crate::SparseArray;
-use crate::arguments::named;
-use crate::common::stored;
+use crate::arguments::with_named_errors;
+use crate::common::contiguous_stored;
 use crate::solve::{LinearOperator, norm, solver_dtype};
 
 /// The eigenvalues that [`eigsh`] returns (`which=`).
@@ -60,7 +60,7 @@ pub struct LanczosOptions<'a> {
 /// assert_eq!(vectors.shape(), [100, 2]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.eigsh(A, k=6, *, which='LM', v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True)", call = |args: &Args| named(args, eigsh_from_args))]
+#[numpy("sparse.linalg.eigsh(A, k=6, *, which='LM', v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True)", call = |args: &Args| with_named_errors(args, eigsh_from_args))]
 pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOptions) -> Result<(NdArray, NdArray)> {
     const OP: &str = "eigsh";
     let [n, columns] = a.extents();
@@ -76,7 +76,7 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         return Err(Error::value(OP, format!("ncv must be greater than k = {k}, not {ncv}")));
     }
     let start = first_vector(OP, a, n, dtype, options)?;
-    let mut basis = Basis::new(a, dtype, stored(&start.divide(norm(&start)?)?)?);
+    let mut basis = Basis::new(a, dtype, contiguous_stored(&start.divide(norm(&start)?)?)?);
     let epsilon = if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let accuracy = if options.tol > 0.0 { options.tol } else { epsilon };
     let maxiter = options.maxiter.unwrap_or(n.saturating_mul(10)).max(1);
@@ -96,7 +96,7 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
             chosen.sort_by(|i, j| values[*i].total_cmp(&values[*j]));
             let chosen_values: Vec<f64> = chosen.iter().map(|i| values[*i]).collect();
             let values = with_device(start.device(), || NdArray::from_slice(&chosen_values))?.astype(dtype.real())?;
-            return Ok((values, stored(&basis.combine(&vectors, &chosen)?.t()?)?));
+            return Ok((values, contiguous_stored(&basis.combine(&vectors, &chosen)?.t()?)?));
         }
         // As in ARPACK, a restart keeps more vectors than requested, and more of them as values converge.
         let kept = (k + accurate.min((ncv - k) / 2) + usize::from(k == 1)).min(ncv - 1);
@@ -109,8 +109,10 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
 fn first_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType, options: &LanczosOptions) -> Result<NdArray> {
     match options.v0 {
         Some(v) if v.shape() != [n] => Err(Error::shape(op, "v0 has one element for each row", &[v.shape()])),
-        Some(v) => stored(&v.astype(dtype)?),
-        None => with_device(a.vector_device()?, || stored(&random::default_rng(0).uniform(-1.0, 1.0, n, dtype.real())?.astype(dtype)?)),
+        Some(v) => contiguous_stored(&v.astype(dtype)?),
+        None => with_device(a.vector_device()?, || {
+            contiguous_stored(&random::default_rng(0).uniform(-1.0, 1.0, n, dtype.real())?.astype(dtype)?)
+        }),
     }
 }
 
@@ -154,7 +156,7 @@ impl<'a> Basis<'a> {
         while self.vectors.len() < count {
             let Some(vector) = self.next.take() else { break };
             self.vectors.push(vector.clone());
-            let product = stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
+            let product = contiguous_stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
             let before = norm(&product)?;
             let basis = stack(&self.vectors, 0)?;
             let mut rest = product;
@@ -162,8 +164,8 @@ impl<'a> Basis<'a> {
             // Two passes of Gram-Schmidt orthogonalise to the precision of the dtype ("twice is enough", Parlett 1980).
             for _ in 0..2 {
                 let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&rest)? } else { basis.matmul(&rest)? };
-                let projections = stored(&projections)?;
-                rest = stored(&rest.subtract(projections.matmul(&basis)?)?)?;
+                let projections = contiguous_stored(&projections)?;
+                rest = contiguous_stored(&rest.subtract(projections.matmul(&basis)?)?)?;
                 let parts = projections.real()?.astype(DType::F64)?.to_vec::<f64>()?;
                 row.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             }
@@ -171,7 +173,7 @@ impl<'a> Basis<'a> {
             residual = norm(&rest)?;
             let epsilon = if self.dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
             if residual > before * epsilon && residual > 0.0 {
-                self.next = Some(stored(&rest.divide(residual)?)?);
+                self.next = Some(contiguous_stored(&rest.divide(residual)?)?);
             } else {
                 self.next = self.another_vector()?;
                 residual = 0.0;
@@ -192,10 +194,10 @@ impl<'a> Basis<'a> {
         let basis = stack(&self.vectors, 0)?;
         for _ in 0..2 {
             let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&vector)? } else { basis.matmul(&vector)? };
-            vector = stored(&vector.subtract(projections.matmul(&basis)?)?)?;
+            vector = contiguous_stored(&vector.subtract(projections.matmul(&basis)?)?)?;
         }
         let size = norm(&vector)?;
-        Ok(if size > 0.0 { Some(stored(&vector.divide(size)?)?) } else { None })
+        Ok(if size > 0.0 { Some(contiguous_stored(&vector.divide(size)?)?) } else { None })
     }
 
     /// Returns the eigenvalues of the projection in ascending order, and their eigenvectors as columns.
@@ -225,7 +227,7 @@ impl<'a> Basis<'a> {
     /// Replaces the basis by the Ritz vectors `kept`.
     fn restart(&mut self, values: &[f64], vectors: &NdArray, kept: &[usize]) -> Result<()> {
         let combined = self.combine(vectors, kept)?;
-        self.vectors = (0..kept.len()).map(|i| stored(&combined.index(i)?)).collect::<Result<_>>()?;
+        self.vectors = (0..kept.len()).map(|i| contiguous_stored(&combined.index(i)?)).collect::<Result<_>>()?;
         self.projection = kept
             .iter()
             .enumerate()
@@ -259,7 +261,7 @@ impl<'a> Basis<'a> {
 /// assert_eq!((u.shape(), vh.shape()), (&[2, 1][..], &[1, 3][..]));
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.svds(A, k=6, ncv=None, tol=0, *, v0=None, maxiter=None, return_singular_vectors=True)", call = |args: &Args| named(args, svds_from_args))]
+#[numpy("sparse.linalg.svds(A, k=6, ncv=None, tol=0, *, v0=None, maxiter=None, return_singular_vectors=True)", call = |args: &Args| with_named_errors(args, svds_from_args))]
 pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Result<(NdArray, NdArray, NdArray)> {
     const OP: &str = "svds";
     let [m, n] = a.extents();
@@ -269,20 +271,20 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     let is_tall = m >= n;
     let gram = Gram { a, is_tall };
     let (squares, vectors) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
-    let values = stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
+    let values = contiguous_stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
     // The singular vectors of the other side are the normalised products of the matrix with these vectors.
     let columns: Vec<NdArray> = (0..k)
         .map(|i| {
-            let vector = stored(&vectors.index(s![.., i])?)?;
-            let product = stored(&if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? })?;
+            let vector = contiguous_stored(&vectors.index(s![.., i])?)?;
+            let product = contiguous_stored(&if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? })?;
             let size = norm(&product)?;
-            if size > 0.0 { stored(&product.divide(size)?.astype(vectors.dtype())?) } else { product.astype(vectors.dtype()) }
+            if size > 0.0 { contiguous_stored(&product.divide(size)?.astype(vectors.dtype())?) } else { product.astype(vectors.dtype()) }
         })
         .collect::<Result<_>>()?;
     let other = stack(&columns, 1)?;
     let (u, v) = if is_tall { (other, vectors) } else { (vectors, other) };
     let vh = if v.dtype().is_complex() { conj(v.t()?)? } else { v.t()? };
-    Ok((stored(&u)?, values, stored(&vh)?))
+    Ok((contiguous_stored(&u)?, values, contiguous_stored(&vh)?))
 }
 
 /// The smaller of the products of a matrix with its conjugate transpose.

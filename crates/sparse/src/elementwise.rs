@@ -4,7 +4,7 @@ use cuprum_core::expr::elementwise;
 use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY};
 use cuprum_core::{Array, DType, Error, NdArray, Op, Operand, Result, Scalar, concat, flatnonzero, s, where_};
 
-use crate::common::{filled, index_range, indptr_of_rows, order_by_position, run_starts, stored};
+use crate::common::{contiguous_stored, filled, index_range, indptr_of_rows, order_by_position, run_starts};
 use crate::compressed::Compressed;
 use crate::convert::by_rows;
 use crate::{CscArray, CsrArray, SparseArray};
@@ -80,15 +80,15 @@ fn combine(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2]) -> Result<
     let row = concat([&a.rows()?, &b.rows()?], 0)?;
     let column = concat([&a.indices.astype(index)?, &b.indices.astype(index)?], 0)?;
     let order = order_by_position(&row, &column, shape)?;
-    let (row, column) = (stored(&row.take(&order, 0)?)?, stored(&column.take(&order, 0)?)?);
+    let (row, column) = (contiguous_stored(&row.take(&order, 0)?)?, contiguous_stored(&column.take(&order, 0)?)?);
     let begins = flatnonzero(&run_starts(&row, &column)?)?;
-    let first = stored(&order.take(&begins, 0)?)?;
+    let first = contiguous_stored(&order.take(&begins, 0)?)?;
     let end = filled(device, &[1], (count_a + count_b) as i64, DType::I64)?;
     let ends = concat([&begins.index(s![1..])?, &end], 0)?;
     let last = order.take(&ends.subtract(1)?, 0)?;
     let of_a = where_(first.less(count_a as i64)?, &first, count_a as i64)?;
     let of_b = where_(last.greater_equal(count_a as i64)?, last.subtract(count_a as i64)?, count_b as i64)?;
-    let values = stored(&elementwise(op, &[data_a.take(&of_a, 0)?.into(), data_b.take(&of_b, 0)?.into()])?)?;
+    let values = contiguous_stored(&elementwise(op, &[data_a.take(&of_a, 0)?.into(), data_b.take(&of_b, 0)?.into()])?)?;
     let kept = flatnonzero(&values.not_equal(0)?)?;
     let places = begins.take(&kept, 0)?;
     let (row, column) = (row.take(&places, 0)?, column.take(&places, 0)?);

@@ -379,7 +379,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        reductions::extreme(&self.to_sparse(), axis, true)
+        reductions::minimum_or_maximum(&self.to_sparse(), axis, true)
     }
 
     /// Returns the smallest element, or the smallest elements along an axis (`.min(axis)`), as a dense array. NaN is returned if there
@@ -404,7 +404,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        reductions::extreme(&self.to_sparse(), axis, false)
+        reductions::minimum_or_maximum(&self.to_sparse(), axis, false)
     }
 
     /// Returns the number of elements that are not zero, or the numbers along an axis (`.count_nonzero(axis)`), int64.

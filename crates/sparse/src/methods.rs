@@ -292,7 +292,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn sampled_matmul(&self, x: &NdArray, y: &NdArray) -> Result<SparseArray> {
-        products::sampled(&self.to_sparse(), x, y)
+        products::sampled_product(&self.to_sparse(), x, y)
     }
 
     /// Returns the solution `x` of `a @ x = b` for a triangular array (`scipy.sparse.linalg.spsolve_triangular`).
@@ -340,7 +340,7 @@ pub trait Sparse: Array {
     where
         Self: Sized,
     {
-        index.with_items(|items| slicing::index(&self.to_sparse(), items))
+        index.with_items(|items| slicing::select_part(&self.to_sparse(), items))
     }
 
     /// Returns the elements at `(rows[n], columns[n])` as a dense array (`a[rows, columns]`).
@@ -376,7 +376,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn get(&self, row: isize, column: isize) -> Result<Scalar> {
-        slicing::get(&self.to_sparse(), row, column)
+        slicing::element_as_scalar(&self.to_sparse(), row, column)
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn multiply(a: &Compressed, b: &Compressed) -> Result<Compressed> {
 }
 
 /// Returns the elements of `x @ y` at the positions of `pattern`, in CSR format.
-pub(crate) fn sampled(pattern: &SparseArray, x: &NdArray, y: &NdArray) -> Result<SparseArray> {
+pub(crate) fn sampled_product(pattern: &SparseArray, x: &NdArray, y: &NdArray) -> Result<SparseArray> {
     const OP: &str = "sampled_matmul";
     let [rows, columns] = pattern.extents();
     if x.ndim() != 2 || y.ndim() != 2 || x.shape()[0] != rows || y.shape()[1] != columns || x.shape()[1] != y.shape()[0] {

@@ -16,7 +16,7 @@ pub use self::lsqr::{LeastSquares, LsqrOptions, lsqr};
 pub use self::operator::{FnOperator, LinearOperator};
 
 use crate::SparseArray;
-use crate::common::{filled, stored};
+use crate::common::{contiguous_stored, filled};
 
 /// Options of [`cg`], [`gmres`] and [`bicgstab`], with SciPy's defaults.
 ///
@@ -78,7 +78,7 @@ impl<'a> System<'a> {
             Some(x) if x.shape() != b.shape() => {
                 return Err(Error::shape(op, "x0 has the shape of b", &[x.shape(), b.shape()]));
             }
-            Some(x) => stored(&x.astype(dtype)?)?,
+            Some(x) => contiguous_stored(&x.astype(dtype)?)?,
             None => filled(b.device(), b.shape(), 0, dtype)?,
         };
         if let Some(m) = options.preconditioner
@@ -86,7 +86,7 @@ impl<'a> System<'a> {
         {
             return Err(Error::shape(op, "the preconditioner has the shape of the matrix", &[&m.extents(), &[rows, rows]]));
         }
-        let b = stored(&b.astype(dtype)?)?;
+        let b = contiguous_stored(&b.astype(dtype)?)?;
         let tolerance = (options.rtol * norm(&b)?).max(options.atol);
         let maxiter = options.maxiter.unwrap_or(rows.saturating_mul(10));
         Ok(System { a, b, x, tolerance, maxiter, preconditioner: options.preconditioner })
@@ -94,7 +94,7 @@ impl<'a> System<'a> {
 
     /// Returns `b - a @ x`.
     fn residual(&self) -> Result<NdArray> {
-        stored(&self.b.subtract(self.multiply(&self.x)?)?)
+        contiguous_stored(&self.b.subtract(self.multiply(&self.x)?)?)
     }
 
     fn multiply(&self, v: &NdArray) -> Result<NdArray> {

@@ -5,14 +5,14 @@
 use super::exact_math::{exp, expm1_of_negative, log, log_factorial, log1p, stirling_correction};
 use super::philox;
 
-/// Maximum number of attempts of an element. Valid parameters accept at least a third of all attempts. The limit ends the loops for
-/// parameters such as infinities.
+/// Maximum number of attempts of a rejection method for an element. Valid parameters accept at least a third of all attempts. The limit
+/// ends the loops for parameters such as infinities.
 const MAX_ATTEMPTS: u32 = 1 << 12;
 
 /// Largest result of the discrete distributions, the float64 number below 2^63.
 const MAX_WHOLE: f64 = 9223372036854774784.0;
 
-/// The random words of one element.
+/// The attempts of a rejection method for one element. Each attempt takes four random words.
 pub struct Attempts {
     pub key: u64,
     /// Low half of the counter, the number of the element.

@@ -58,7 +58,7 @@ pub struct BlockSharedMemory {
     pub log2_copies: u32,
 }
 
-/// Describes a call as a [`HistogramRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+/// Describes a call as a [`HistogramRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
     let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));

@@ -30,8 +30,8 @@ struct CoveredValues {
 
 __device__ inline i64 clamped(i64 x, i64 low, i64 high) { return x < low ? low : x < high ? x : high; }
 
-// Returns the number of segment ends among the first `diagonal` items of the merged sequence. `end_of(s)` is the number of values before the
-// end of segment s.
+// Returns the number of segment ends among the first `diagonal` items of the sequence that merges values and segment ends. `end_of(s)` is
+// the number of values before the end of segment s.
 template <class Index, class End> __device__ inline Index segment_ends_before(Index diagonal, Index ends, Index values, const End& end_of) {
     Index low = diagonal > values ? diagonal - values : 0, high = diagonal < ends ? diagonal : ends;
     while (low < high) {

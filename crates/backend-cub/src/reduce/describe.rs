@@ -4,7 +4,7 @@
 //! per load depends on the dtypes and on the alignment of the inputs.
 
 use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldClass, KernelKey, ctype, device_sources};
-use cuprum_backend_cuda::driver::COUNTERS;
+use cuprum_backend_cuda::driver::COUNTER_COUNT;
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
 use cuprum_core::call;
 use cuprum_core::call::Work;
@@ -26,7 +26,7 @@ pub const THREADS_PER_BLOCK: usize = 256;
 const MAX_CHUNKS: usize = 8192;
 /// Minimum number of rows from which rows are not split into chunks. This many rows fill the device without a split.
 const MAX_CHUNKED_ROWS: usize = 256;
-const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTERS);
+const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTER_COUNT);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
 const ROWS_PER_GROUP: usize = 2;
 /// Maximum length of rows that 8 lanes of a warp reduce.
@@ -101,7 +101,7 @@ fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulato
     }
 }
 
-/// Describes a call as a [`ReduceRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+/// Describes a call as a [`ReduceRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {

@@ -42,7 +42,7 @@ pub struct SourceValues {
     condition_input: Option<usize>,
 }
 
-/// Describes a call as a [`SelectRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+/// Describes a call as a [`SelectRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, Reason> {
     let (Work::Select(call::Select { program, indices, .. }), [output, ..]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a selection"));

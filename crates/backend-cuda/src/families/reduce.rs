@@ -16,7 +16,7 @@ use crate::codegen::reductions::{self, ReductionCode};
 use crate::codegen::{self, Access, Combination, KernelKey, check_programs, ctype};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
-use crate::driver::{COUNTERS, Context};
+use crate::driver::{COUNTER_COUNT, Context};
 use crate::families::kernel::{self, DEFAULT_THREADS};
 use crate::families::rows;
 use crate::user_kernels::{self, ReductionCall, StringReduction};
@@ -32,7 +32,7 @@ const ROW_SPLIT_BLOCKS: usize = 1056;
 const COLUMN_SPLIT_BLOCKS: usize = 396;
 // Scratch memory must have a counter for each row or group of columns that several blocks share. There are at most half as many such groups
 // as blocks, or eight times this number if columns are loaded one by one.
-const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTERS);
+const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTER_COUNT);
 
 /// The kernel of a reduction, and the arrangement of its threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -373,7 +373,7 @@ impl ReduceLaunch<'_> {
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out`
         // has one element per result. If rows are split, scratch memory has a slot for each partial result and a counter for each
-        // of at most COUNTERS groups.
+        // of at most COUNTER_COUNT groups.
         unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 }

@@ -7,20 +7,21 @@ use std::sync::{Mutex, PoisonError};
 use super::Point;
 
 /// The kind of operation that is counted ([`Point`]), or 0 for none.
-static ARMED: AtomicUsize = AtomicUsize::new(0);
+static COUNTED_POINT: AtomicUsize = AtomicUsize::new(0);
 /// Number of operations of the counted kind so far.
-static COUNTED: AtomicUsize = AtomicUsize::new(0);
-/// Index of the first operation that fails, and the number of operations that fail.
-static TARGET: AtomicUsize = AtomicUsize::new(0);
-static LENGTH: AtomicUsize = AtomicUsize::new(0);
+static COUNTED_OPERATIONS: AtomicUsize = AtomicUsize::new(0);
+/// Index of the first operation that fails.
+static FIRST_FAILING: AtomicUsize = AtomicUsize::new(0);
+/// Number of consecutive operations that fail, from the first one on.
+static FAILING_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Index of the operation at which the process ends.
-static ABORT: AtomicUsize = AtomicUsize::new(usize::MAX);
+static ABORTING_OPERATION: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Whether only operations of one thread count: the thread that chose the kind.
 static ONE_THREAD: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// Whether this thread chose the kind that is counted.
-    static ARMED_HERE: Cell<bool> = const { Cell::new(false) };
+    static IS_CHOOSER: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The threads whose operations count.
@@ -36,14 +37,14 @@ pub enum Scope {
 static EXCLUSIVE: Mutex<()> = Mutex::new(());
 
 pub fn fails(point: Point) -> bool {
-    if ARMED.load(Ordering::Relaxed) != point as usize || (ONE_THREAD.load(Ordering::Relaxed) && !ARMED_HERE.get()) {
+    if COUNTED_POINT.load(Ordering::Relaxed) != point as usize || (ONE_THREAD.load(Ordering::Relaxed) && !IS_CHOOSER.get()) {
         return false;
     }
-    let index = COUNTED.fetch_add(1, Ordering::Relaxed);
-    if index == ABORT.load(Ordering::Relaxed) {
+    let index = COUNTED_OPERATIONS.fetch_add(1, Ordering::Relaxed);
+    if index == ABORTING_OPERATION.load(Ordering::Relaxed) {
         std::process::abort();
     }
-    index.wrapping_sub(TARGET.load(Ordering::Relaxed)) < LENGTH.load(Ordering::Relaxed)
+    index.wrapping_sub(FIRST_FAILING.load(Ordering::Relaxed)) < FAILING_COUNT.load(Ordering::Relaxed)
 }
 
 /// Guard that stops counting when it is dropped, also after a panic of the closure.
@@ -51,24 +52,24 @@ struct Disarm;
 
 impl Drop for Disarm {
     fn drop(&mut self) {
-        ARMED.store(0, Ordering::Relaxed);
-        ARMED_HERE.set(false);
+        COUNTED_POINT.store(0, Ordering::Relaxed);
+        IS_CHOOSER.set(false);
     }
 }
 
 fn run<R>(scope: Scope, point: Point, target: usize, length: usize, abort: usize, f: impl FnOnce() -> R) -> (R, usize) {
     let _exclusive = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    COUNTED.store(0, Ordering::Relaxed);
-    TARGET.store(target, Ordering::Relaxed);
-    LENGTH.store(length, Ordering::Relaxed);
-    ABORT.store(abort, Ordering::Relaxed);
+    COUNTED_OPERATIONS.store(0, Ordering::Relaxed);
+    FIRST_FAILING.store(target, Ordering::Relaxed);
+    FAILING_COUNT.store(length, Ordering::Relaxed);
+    ABORTING_OPERATION.store(abort, Ordering::Relaxed);
     ONE_THREAD.store(scope == Scope::Thread, Ordering::Relaxed);
-    ARMED_HERE.set(true);
-    ARMED.store(point as usize, Ordering::Relaxed);
+    IS_CHOOSER.set(true);
+    COUNTED_POINT.store(point as usize, Ordering::Relaxed);
     let disarm = Disarm;
     let result = f();
     drop(disarm);
-    (result, COUNTED.load(Ordering::Relaxed))
+    (result, COUNTED_OPERATIONS.load(Ordering::Relaxed))
 }
 
 /// Runs `f` while operation number `n` of kind `point` fails, counted from 0 over all threads. Returns the result, and whether `f`

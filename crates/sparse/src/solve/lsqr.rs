@@ -5,8 +5,8 @@ use cuprum_core::{Args, Error, NdArray, Result, Value, numpy};
 
 use super::{LinearOperator, norm, solver_dtype};
 use crate::SparseArray;
-use crate::arguments::named;
-use crate::common::{filled, stored};
+use crate::arguments::with_named_errors;
+use crate::common::{contiguous_stored, filled};
 
 /// Options of [`lsqr`], with SciPy's defaults.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub struct LeastSquares {
 /// assert!((fit.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-5);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.lsqr(A, b, damp=0.0, atol=1e-06, btol=1e-06, conlim=100000000.0, iter_lim=None, show=False, calc_var=False, x0=None)", call = |args: &Args| named(args, lsqr_from_args))]
+#[numpy("sparse.linalg.lsqr(A, b, damp=0.0, atol=1e-06, btol=1e-06, conlim=100000000.0, iter_lim=None, show=False, calc_var=False, x0=None)", call = |args: &Args| with_named_errors(args, lsqr_from_args))]
 pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Result<LeastSquares> {
     const OP: &str = "lsqr";
     let [rows, columns] = a.extents();
@@ -84,14 +84,14 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     let times_adjoint = |v: &NdArray| a.rmatvec(v)?.astype(dtype);
     // Normalises a vector. Returns its norm and the unit vector.
     let normalise = |v: NdArray| -> Result<(f64, NdArray)> {
-        let v = stored(&v)?;
+        let v = contiguous_stored(&v)?;
         let size = norm(&v)?;
-        Ok((size, if size > 0.0 { stored(&v.divide(size)?)? } else { v }))
+        Ok((size, if size > 0.0 { contiguous_stored(&v.divide(size)?)? } else { v }))
     };
-    let b = stored(&b.astype(dtype)?)?;
+    let b = contiguous_stored(&b.astype(dtype)?)?;
     let mut x = match options.x0 {
         Some(x) if x.shape() != [columns] => return Err(Error::shape(OP, "x0 has one element for each column", &[x.shape()])),
-        Some(x) => stored(&x.astype(dtype)?)?,
+        Some(x) => contiguous_stored(&x.astype(dtype)?)?,
         None => filled(b.device(), &[columns], 0, dtype)?,
     };
     let b_norm = norm(&b)?;
@@ -131,8 +131,8 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         phi_bar *= s;
         let tau = s * phi;
         direction_norm = direction_norm.hypot(norm(&w)? / rho);
-        x = stored(&x.add(w.multiply(phi / rho)?)?)?;
-        w = stored(&v.subtract(w.multiply(theta / rho)?)?)?;
+        x = contiguous_stored(&x.add(w.multiply(phi / rho)?)?)?;
+        w = contiguous_stored(&v.subtract(w.multiply(theta / rho)?)?)?;
         let delta = sine * rho;
         let gamma_bar = -cosine * rho;
         let right = phi - delta * z;

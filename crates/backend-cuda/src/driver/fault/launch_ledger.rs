@@ -150,7 +150,7 @@ impl Context {
         Ok(LaunchErrorWord::new(word, free.clone(), is_graph))
     }
 
-    /// Returns this thread's ledger for this context. The first call creates it.
+    /// Returns the ledger of the launches of this thread in this context. The first call creates it.
     fn ledger(&'static self) -> Result<Arc<LaunchLedger>> {
         let ordinal = self.info().ordinal;
         if let Some(known) = self.existing_ledger() {
@@ -168,7 +168,7 @@ impl Context {
         Ok(made)
     }
 
-    /// Returns this thread's ledger for this context, or `None` if the thread has queued no launch that may fault.
+    /// Returns the ledger of the launches of this thread in this context, or `None` if the thread has queued no launch that may fault.
     pub(super) fn existing_ledger(&self) -> Option<Arc<LaunchLedger>> {
         let ordinal = self.info().ordinal;
         let find = |ledgers: &RefCell<Vec<(usize, Arc<LaunchLedger>)>>| {

@@ -1,5 +1,5 @@
-//! Faults of operations. Functions of this module take an error word for the operation that a thread prepares, record the launches that the
-//! outputs of the operation depend on, and check these launches before the outputs are read.
+//! Faults of operations. Functions of this module take an error word (memory in which kernels report a fault) for the operation that a
+//! thread prepares, record the launches that the outputs of the operation depend on, and check these launches before the outputs are read.
 
 use std::slice::from_ref;
 use std::sync::Arc;

@@ -34,9 +34,9 @@ pub enum BlasType {
     F32,
     /// f64.
     F64,
-    /// Complex of f32.
+    /// Complex numbers of f32 parts.
     C64,
-    /// Complex of f64.
+    /// Complex numbers of f64 parts.
     C128,
 }
 

@@ -25,17 +25,17 @@ pub const MAX_CACHED_PLANS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum TransformType {
-    /// Complex of f32 to complex of f32.
+    /// Complex numbers of f32 parts to the same type.
     C2C = 0x29,
-    /// f32 to complex of f32.
+    /// f32 to complex numbers of f32 parts.
     R2C = 0x2a,
-    /// Complex of f32 to f32.
+    /// Complex numbers of f32 parts to f32.
     C2R = 0x2c,
-    /// Complex of f64 to complex of f64.
+    /// Complex numbers of f64 parts to the same type.
     Z2Z = 0x69,
-    /// f64 to complex of f64.
+    /// f64 to complex numbers of f64 parts.
     D2Z = 0x6a,
-    /// Complex of f64 to f64.
+    /// Complex numbers of f64 parts to f64.
     Z2D = 0x6c,
 }
 

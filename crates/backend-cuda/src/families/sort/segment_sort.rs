@@ -98,7 +98,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_plan", defines).with_call_context(call)?;
     let mut args = Args::new();
     args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
-    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `Lists` is two arrays. There is one offset more
+    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `SegmentLists` is two arrays. There is one offset more
     // than segments and one cut more than tiles. The capacity of each list is the maximum number of segments of its lengths in `length`
     // elements.
     unsafe {

@@ -85,7 +85,7 @@ fn schur_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("linalg.sqrtm(A)")]
 pub fn sqrtm(#[name("A")] a: &NdArray) -> Result<NdArray> {
-    function(SQRTM, a, MatrixFunction::SquareRoot)
+    apply_matrix_function(SQRTM, a, MatrixFunction::SquareRoot)
 }
 
 /// Returns the principal logarithms of square matrices (`scipy.linalg.logm`), the inverse of `expm`.
@@ -113,10 +113,10 @@ pub fn sqrtm(#[name("A")] a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.logm(A)")]
 pub fn logm(#[name("A")] a: &NdArray) -> Result<NdArray> {
-    function(LOGM, a, MatrixFunction::Logarithm)
+    apply_matrix_function(LOGM, a, MatrixFunction::Logarithm)
 }
 
-fn function(op: Op, a: &NdArray, function: MatrixFunction) -> Result<NdArray> {
+fn apply_matrix_function(op: Op, a: &NdArray, function: MatrixFunction) -> Result<NdArray> {
     let a = Matrices::square(op, a)?;
     let (extents, dtype) = ([a.rows, a.rows], a.array.dtype());
     if a.is_empty() {

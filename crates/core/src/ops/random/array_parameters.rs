@@ -1,6 +1,6 @@
 //! Numbers with parameters that are arrays.
 
-use super::parameters::{FINITE, NOT_NEGATIVE, NUMBER, check_all, device_of, real, result_shape};
+use super::parameters::{FINITE, NOT_NEGATIVE, NUMBER, check_all, device_of, real_parameter, result_shape};
 use super::{Generator, INTEGERS, SAMPLES, UNIFORM};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
@@ -48,7 +48,7 @@ impl Generator {
     /// Draws uniform numbers in `[low, high)`, where `low` and `high` are arrays.
     pub(super) fn uniform_between(&self, low: Operand, high: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(UNIFORM, dtype)?;
-        let ends = [real(low, "low", &FINITE)?, real(high, "high", &FINITE)?];
+        let ends = [real_parameter(low, "low", &FINITE)?, real_parameter(high, "high", &FINITE)?];
         let shape = result_shape(&ends, size)?;
         let span = subtract(&ends[1], &ends[0])?;
         check_all(isfinite(&span)?, "high - low range exceeds valid bounds")?;
@@ -71,7 +71,7 @@ impl Generator {
 
     /// Draws normal numbers of the mean `mean` and the standard deviation `std`, which are arrays.
     pub(super) fn normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
-        let pair = [real(mean, "loc", &NUMBER)?, real(std, "scale", &NOT_NEGATIVE)?];
+        let pair = [real_parameter(mean, "loc", &NUMBER)?, real_parameter(std, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, size)?;
         with_device(device_of(&[&pair[0], &pair[1]])?, || add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype))
     }

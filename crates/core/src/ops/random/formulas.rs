@@ -2,7 +2,7 @@
 
 use super::parameters::{
     ABOVE_ONE, COUNT_OF_ITEMS, FINITE, NOT_NEGATIVE, NUMBER, POISSON_MEAN, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY,
-    PROBABILITY_BELOW_ONE, check_all, real, result_shape, whole,
+    PROBABILITY_BELOW_ONE, check_all, integer_parameter, real_parameter, result_shape,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -44,7 +44,7 @@ impl Generator {
     /// A gamma number of shape `a + 1` times `u^(1 / a)` has shape `a` (Marsaglia and Tsang, 2000). Its logarithm is finite even if the
     /// number itself underflows.
     pub(super) fn draw_log_gamma(&self, shape: &Operand, size: &[usize]) -> Result<NdArray> {
-        let larger = self.draw_gamma(&plus(shape, 1.0)?, size)?;
+        let larger = self.draw_gamma(&add_number(shape, 1.0)?, size)?;
         subtract(log(larger)?, divide(self.draw_exponential(size)?, shape)?)
     }
 
@@ -55,7 +55,7 @@ impl Generator {
 }
 
 /// Returns `value + number`. The result is a number if `value` is one, else an array.
-fn plus(value: &Operand, number: f64) -> Result<Operand> {
+fn add_number(value: &Operand, number: f64) -> Result<Operand> {
     match value {
         Operand::Scalar(s) => Ok((s.as_f64() + number).into()),
         Operand::Array(a) => Ok(add(a, number)?.into()),
@@ -63,7 +63,7 @@ fn plus(value: &Operand, number: f64) -> Result<Operand> {
 }
 
 /// Returns `value * factor`. The result is a number if `value` is one, else an array.
-fn times(value: &Operand, factor: f64) -> Result<Operand> {
+fn multiply_by_number(value: &Operand, factor: f64) -> Result<Operand> {
     match value {
         Operand::Scalar(s) => Ok((s.as_f64() * factor).into()),
         Operand::Array(a) => Ok(multiply(a, factor)?.into()),
@@ -71,14 +71,14 @@ fn times(value: &Operand, factor: f64) -> Result<Operand> {
 }
 
 /// Returns `location + scale * numbers`.
-fn scaled(numbers: NdArray, location: &Operand, scale: &Operand) -> Result<NdArray> {
+fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Result<NdArray> {
     add(multiply(numbers, scale)?, location)
 }
 
 /// Returns checked location and scale parameters, and the shape of the numbers.
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
-        let pair = [real($location, "loc", &NUMBER)?, real($scale, "scale", &NOT_NEGATIVE)?];
+        let pair = [real_parameter($location, "loc", &NUMBER)?, real_parameter($scale, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, $size)?;
         (pair, shape)
     }};
@@ -87,7 +87,7 @@ macro_rules! location_and_scale {
 /// Returns a checked parameter, and the shape of the numbers.
 macro_rules! one_parameter {
     ($value:ident, $interval:ident, $size:ident) => {{
-        let value = [real($value, stringify!($value), &$interval)?];
+        let value = [real_parameter($value, stringify!($value), &$interval)?];
         let shape = result_shape(&value, $size)?;
         let [value] = value;
         (value, shape)
@@ -104,25 +104,25 @@ pub(super) fn laplace(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize])
     let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
     let twice = add(&u, &u)?;
     let upper = negative(log(subtract(2.0, &twice)?)?)?;
-    scaled(where_(less_equal(0.5, u)?, upper, log(twice)?)?, &loc, &scale)
+    scale_and_shift(where_(less_equal(0.5, u)?, upper, log(twice)?)?, &loc, &scale)
 }
 
 pub(super) fn logistic(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let ([loc, scale], shape) = location_and_scale!(loc, scale, size);
     let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
-    scaled(subtract(log(&u)?, log1p(negative(u)?)?)?, &loc, &scale)
+    scale_and_shift(subtract(log(&u)?, log1p(negative(u)?)?)?, &loc, &scale)
 }
 
 pub(super) fn gumbel(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let ([loc, scale], shape) = location_and_scale!(loc, scale, size);
     let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
-    scaled(negative(log(negative(log1p(negative(u)?)?)?)?)?, &loc, &scale)
+    scale_and_shift(negative(log(negative(log1p(negative(u)?)?)?)?)?, &loc, &scale)
 }
 
 pub(super) fn lognormal(g: &Generator, [mean, sigma]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(mean, "mean", &NUMBER)?, real(sigma, "sigma", &NOT_NEGATIVE)?];
+    let pair = [real_parameter(mean, "mean", &NUMBER)?, real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
     let shape = result_shape(&pair, size)?;
-    exp(scaled(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
+    exp(scale_and_shift(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
 }
 
 pub(super) fn rayleigh(g: &Generator, [scale]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
@@ -149,7 +149,7 @@ pub(super) fn power(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<
 }
 
 pub(super) fn triangular(g: &Generator, [left, mode, right]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let ends = [real(left, "left", &FINITE)?, real(mode, "mode", &FINITE)?, real(right, "right", &FINITE)?];
+    let ends = [real_parameter(left, "left", &FINITE)?, real_parameter(mode, "mode", &FINITE)?, real_parameter(right, "right", &FINITE)?];
     let shape = result_shape(&ends, size)?;
     let [left, mode, right] = &ends;
     check_all(less_equal(left, mode)?, "left > mode")?;
@@ -167,14 +167,14 @@ pub(super) fn standard_cauchy(g: &Generator, []: [Operand; 0], size: &[usize]) -
 }
 
 pub(super) fn gamma(g: &Generator, [shape, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(shape, "shape", &NOT_NEGATIVE)?, real(scale, "scale", &NOT_NEGATIVE)?];
+    let pair = [real_parameter(shape, "shape", &NOT_NEGATIVE)?, real_parameter(scale, "scale", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     multiply(g.draw_gamma(&pair[0], &size)?, &pair[1])
 }
 
 /// Returns numbers of the beta distribution: `x / (x + y)` for gamma numbers `x` and `y`, computed from their logarithms.
 pub(super) fn beta(g: &Generator, [a, b]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(a, "a", &POSITIVE)?, real(b, "b", &POSITIVE)?];
+    let pair = [real_parameter(a, "a", &POSITIVE)?, real_parameter(b, "b", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let (x, y) = (g.draw_log_gamma(&pair[0], &size)?, g.draw_log_gamma(&pair[1], &size)?);
     divide(1.0, add(1.0, exp(subtract(y, x)?)?)?)
@@ -187,31 +187,35 @@ pub(super) fn chisquare(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Re
 
 /// Returns numbers of the chi-square distribution for checked degrees of freedom.
 fn chisquare_numbers(g: &Generator, df: &Operand, size: &[usize]) -> Result<NdArray> {
-    multiply(g.draw_gamma(&times(df, 0.5)?, size)?, 2.0)
+    multiply(g.draw_gamma(&multiply_by_number(df, 0.5)?, size)?, 2.0)
 }
 
 /// Returns numbers of the noncentral chi-square distribution: a Poisson mixture of chi-square distributions (Johnson, Kotz and
 /// Balakrishnan, "Continuous Univariate Distributions", volume 2, 29.2).
 fn noncentral_numbers(g: &Generator, df: &Operand, nonc: &Operand, size: &[usize]) -> Result<NdArray> {
-    let mixed = g.draw_integers(Sampler::Poisson, &[times(nonc, 0.5)?], size)?.astype(DType::F64)?;
+    let mixed = g.draw_integers(Sampler::Poisson, &[multiply_by_number(nonc, 0.5)?], size)?.astype(DType::F64)?;
     chisquare_numbers(g, &add(df, multiply(mixed, 2.0)?)?.into(), size)
 }
 
 pub(super) fn noncentral_chisquare(g: &Generator, [df, nonc]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(df, "df", &POSITIVE)?, real(nonc, "nonc", &POISSON_MEAN)?];
+    let pair = [real_parameter(df, "df", &POSITIVE)?, real_parameter(nonc, "nonc", &POISSON_MEAN)?];
     let size = result_shape(&pair, size)?;
     noncentral_numbers(g, &pair[0], &pair[1], &size)
 }
 
 pub(super) fn f(g: &Generator, [dfnum, dfden]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(dfnum, "dfnum", &POSITIVE)?, real(dfden, "dfden", &POSITIVE)?];
+    let pair = [real_parameter(dfnum, "dfnum", &POSITIVE)?, real_parameter(dfden, "dfden", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let (above, below) = (chisquare_numbers(g, &pair[0], &size)?, chisquare_numbers(g, &pair[1], &size)?);
     divide(divide(above, &pair[0])?, divide(below, &pair[1])?)
 }
 
 pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let all = [real(dfnum, "dfnum", &POSITIVE)?, real(dfden, "dfden", &POSITIVE)?, real(nonc, "nonc", &POISSON_MEAN)?];
+    let all = [
+        real_parameter(dfnum, "dfnum", &POSITIVE)?,
+        real_parameter(dfden, "dfden", &POSITIVE)?,
+        real_parameter(nonc, "nonc", &POISSON_MEAN)?,
+    ];
     let size = result_shape(&all, size)?;
     let (above, below) = (noncentral_numbers(g, &all[0], &all[2], &size)?, chisquare_numbers(g, &all[1], &size)?);
     divide(divide(above, &all[0])?, divide(below, &all[1])?)
@@ -219,7 +223,7 @@ pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], si
 
 pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (df, shape) = one_parameter!(df, POSITIVE, size);
-    let half = times(&df, 0.5)?;
+    let half = multiply_by_number(&df, 0.5)?;
     let gamma = g.draw_gamma(&half, &shape)?;
     multiply(g.draw_normal(&shape)?, sqrt(divide(&half, gamma)?)?)
 }
@@ -228,7 +232,7 @@ pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> R
 /// multiple roots", The American Statistician 30, 1976). The smaller root of the quadratic equation is the squared mean divided by the
 /// larger root.
 pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(mean, "mean", &POSITIVE)?, real(scale, "scale", &POSITIVE)?];
+    let pair = [real_parameter(mean, "mean", &POSITIVE)?, real_parameter(scale, "scale", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let [mean, scale] = &pair;
     let y = multiply(mean, square(g.draw_normal(&size)?)?)?;
@@ -239,14 +243,14 @@ pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -
 }
 
 pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    const TURN: f64 = std::f64::consts::TAU;
-    let pair = [real(mu, "mu", &FINITE)?, real(kappa, "kappa", &NOT_NEGATIVE)?];
+    const TWO_PI: f64 = std::f64::consts::TAU;
+    let pair = [real_parameter(mu, "mu", &FINITE)?, real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     let tangent = g.sample(Sampler::HalfTangentOfVonMises, &pair[1..], &size, DType::F64)?;
     let angle = add(multiply(atan(tangent)?, 2.0)?, &pair[0])?;
-    let turns = floor(divide(add(&angle, std::f64::consts::PI)?, TURN)?)?;
+    let turns = floor(divide(add(&angle, std::f64::consts::PI)?, TWO_PI)?)?;
     // The subtraction can round to a number just outside of the interval.
-    minimum(maximum(subtract(angle, multiply(turns, TURN)?)?, -std::f64::consts::PI)?, std::f64::consts::PI)
+    minimum(maximum(subtract(angle, multiply(turns, TWO_PI)?)?, -std::f64::consts::PI)?, std::f64::consts::PI)
 }
 
 pub(super) fn poisson(g: &Generator, [lam]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
@@ -255,17 +259,17 @@ pub(super) fn poisson(g: &Generator, [lam]: [Operand; 1], size: &[usize]) -> Res
 }
 
 pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [whole(n, "n", &NOT_NEGATIVE)?, real(p, "p", &PROBABILITY)?];
+    let pair = [integer_parameter(n, "n", &NOT_NEGATIVE)?, real_parameter(p, "p", &PROBABILITY)?];
     let size = result_shape(&pair, size)?;
     g.draw_integers(Sampler::Binomial, &pair, &size)
 }
 
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(n, "n", &POSITIVE)?, real(p, "p", &POSITIVE_PROBABILITY)?];
+    let pair = [real_parameter(n, "n", &POSITIVE)?, real_parameter(p, "p", &POSITIVE_PROBABILITY)?];
     let size = result_shape(&pair, size)?;
     // Divides before the check of the mean, so that a mean that is too large is an error.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
-    let mean = real(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN)?;
+    let mean = real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN)?;
     g.draw_integers(Sampler::Poisson, &[mean], &size)
 }
 
@@ -285,7 +289,11 @@ pub(super) fn zipf(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<N
 }
 
 pub(super) fn hypergeometric(g: &Generator, [ngood, nbad, nsample]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let all = [whole(ngood, "ngood", &COUNT_OF_ITEMS)?, whole(nbad, "nbad", &COUNT_OF_ITEMS)?, whole(nsample, "nsample", &NOT_NEGATIVE)?];
+    let all = [
+        integer_parameter(ngood, "ngood", &COUNT_OF_ITEMS)?,
+        integer_parameter(nbad, "nbad", &COUNT_OF_ITEMS)?,
+        integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?,
+    ];
     let size = result_shape(&all, size)?;
     check_all(less_equal(&all[2], add(&all[0], &all[1])?)?, "ngood + nbad < nsample")?;
     g.draw_integers(Sampler::Hypergeometric, &all, &size)

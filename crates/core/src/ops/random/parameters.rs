@@ -33,7 +33,7 @@ pub(super) const POISSON_MEAN: Interval =
 pub(super) const COUNT_OF_ITEMS: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
 /// Returns a parameter in float64 whose values are in `interval`. Waits for the device if it is an array.
-pub(super) fn real(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
     let error = || Error::value("random", interval.message.replace("{}", name));
     match value {
         Operand::Scalar(Scalar::Complex(_)) => Err(Error::value("random", format!("'{name}' must be a real number, not complex"))),
@@ -54,8 +54,8 @@ pub(super) fn real(value: Operand, name: &str, interval: &Interval) -> Result<Op
 }
 
 /// Returns a whole parameter in float64 whose values are in `interval`. Fractions are truncated, as NumPy does.
-pub(super) fn whole(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
-    Ok(match real(value, name, interval)? {
+pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+    Ok(match real_parameter(value, name, interval)? {
         Operand::Scalar(number) => number.as_f64().trunc().into(),
         Operand::Array(a) => ew::trunc(a)?.into(),
     })
