@@ -1,7 +1,7 @@
 //! n-dimensional arrays with NumPy's semantics, on the best accelerator of the machine.
 //!
-//! One binary, built without a CUDA toolkit, runs everywhere and uses a GPU where it finds one. The first accelerator of the chain that
-//! accepts an operation runs it. The chain starts with the accelerators in `CUPRUM_ACCELERATORS` (`cub`, `cutensor`, or one of another
+//! One binary, built without a CUDA toolkit, runs everywhere and uses a GPU where it finds one. Accelerators form a chain; the first one
+//! that accepts an operation runs it. The chain starts with the accelerators in `CUPRUM_ACCELERATORS` (`cub`, `cutensor`, or one of another
 //! crate), by default all that are available. It ends with the device's own kernels.
 //!
 //! ```

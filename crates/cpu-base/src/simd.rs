@@ -37,13 +37,13 @@ pub fn level() -> Level {
 pub fn processor_level() -> Level {
     /// The SIMD level, cached for the process.
     static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| detect().min(limit()))
+    *LEVEL.get_or_init(|| detect().min(highest_allowed_level()))
 }
 
 /// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value, which the first array reports as an error, allows all
 /// levels.
 #[cfg(target_arch = "x86_64")]
-fn limit() -> Level {
+fn highest_allowed_level() -> Level {
     match settings::simd_limit() {
         Ok(Some(SimdLimit::Baseline)) => Level::Baseline,
         Ok(Some(SimdLimit::Avx2)) => Level::V3,
@@ -52,7 +52,7 @@ fn limit() -> Level {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn limit() -> Level {
+fn highest_allowed_level() -> Level {
     Level::Baseline
 }
 

@@ -36,7 +36,7 @@ pub fn tan_large<T: Real>(x: T) -> T {
 /// Returns the quadrant `n`, `r` and `low` with `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
 fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     if !x.is_finite() {
-        return (0f64.nearest_turn().1, f64::NAN, 0.0);
+        return (0f64.nearest_quarter_turn().1, f64::NAN, 0.0);
     }
     let bits = x.abs().to_bits();
     let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) as u128;
@@ -64,5 +64,5 @@ fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     let [pi, pi_low, _] = f64::HALF_PI;
     let r = head * pi;
     let low = head.mul_add(pi, -r) + (head * pi_low + rest * pi);
-    ((quadrant as f64).nearest_turn().1, r, low)
+    ((quadrant as f64).nearest_quarter_turn().1, r, low)
 }

@@ -60,7 +60,7 @@ pub trait Real:
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `|self|` must be at most half of
     /// [`Real::ALL_INTEGERS_FROM`].
-    fn nearest_turn(self) -> (Self, QuarterTurns<Self>);
+    fn nearest_quarter_turn(self) -> (Self, QuarterTurns<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2i(self) -> Self;
     /// Returns `self`, negated if `x` is negative.
@@ -74,10 +74,10 @@ pub trait Real:
     /// Returns the quadrant after `turn`.
     fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
 
-    /// Returns the nearest integer, ties to even. The range of `self` is that of [`Real::nearest_turn`].
+    /// Returns the nearest integer, ties to even. The range of `self` is that of [`Real::nearest_quarter_turn`].
     #[inline(always)]
     fn nearest_integer(self) -> Self {
-        self.nearest_turn().0
+        self.nearest_quarter_turn().0
     }
 
     /// Returns `self * 2^n` with one rounding, for integers `n` such that `n / 2` is a normal exponent.
@@ -139,7 +139,7 @@ macro_rules! real {
                 if I::FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
             }
             #[inline(always)]
-            fn nearest_turn(self) -> (Self, QuarterTurns<Self>) {
+            fn nearest_quarter_turn(self) -> (Self, QuarterTurns<Self>) {
                 // Adding this number, 1.5 * 2^mantissa, leaves no fraction bits, so that the sum is rounded to an integer.
                 const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + ROUNDING_SHIFT;

@@ -11,7 +11,7 @@ type SinCos<T> = ((T, T), (T, T));
 /// Returns the quadrant `n`, `r` and `low` with `x = n pi/2 + r + low`, for `x >= 0`.
 #[inline(always)]
 fn reduce_by_half_pi<I: Isa, T: Real>(x: T) -> (QuarterTurns<T>, T, T) {
-    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
+    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_quarter_turn();
     let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact: the difference cancels the leading bits of x
     // `head - product` cancels near multiples of pi/2, so the rounding errors of the product and of the difference are kept.
     let product = n * T::of(T::HALF_PI[1]);

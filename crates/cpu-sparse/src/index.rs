@@ -7,7 +7,7 @@ pub(crate) trait Index: Element + Ord {
     /// Converts to an unsigned integer. A negative index becomes a number that is out of bounds for every array.
     fn to_usize(self) -> usize;
     /// Returns the largest of `indices`, compared as unsigned integers. A negative index is therefore larger than any other index.
-    fn largest(indices: &[Self]) -> usize;
+    fn largest_index(indices: &[Self]) -> usize;
     /// Converts from an unsigned integer. Returns `None` if the type cannot represent `n`.
     fn from_usize(n: usize) -> Option<Self>;
     /// Converts to `i64`, for error messages.
@@ -22,7 +22,7 @@ macro_rules! indices {
                 self as isize as usize
             }
             #[inline(always)]
-            fn largest(indices: &[$t]) -> usize {
+            fn largest_index(indices: &[$t]) -> usize {
                 indices.iter().fold(0, |largest: $unsigned, &i| largest.max(i as $unsigned)) as usize
             }
             #[inline(always)]

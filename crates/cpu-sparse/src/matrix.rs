@@ -89,7 +89,7 @@ impl OutOfBounds {
     /// Returns whether all of `indices` are in `0..size`. Otherwise records an index that is out of bounds.
     #[inline(always)]
     pub fn check<I: Index>(&self, size: usize, indices: &[I]) -> bool {
-        let is_valid = indices.is_empty() || I::largest(indices) < size;
+        let is_valid = indices.is_empty() || I::largest_index(indices) < size;
         if !is_valid {
             self.record(size, indices);
         }

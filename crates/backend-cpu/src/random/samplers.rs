@@ -311,7 +311,7 @@ impl Sample for Hypergeometric {
 
     #[inline(always)]
     fn draw(&self, attempts: &mut Attempts) -> f64 {
-        if self.drawn < 10.0 { self.draw_each(attempts) } else { self.draw_by_ratio(attempts) }
+        if self.drawn < 10.0 { self.draw_each(attempts) } else { self.draw_by_ratio_of_uniforms(attempts) }
     }
 }
 
@@ -332,7 +332,7 @@ impl Hypergeometric {
     }
 
     #[inline(always)]
-    fn draw_by_ratio(&self, attempts: &mut Attempts) -> f64 {
+    fn draw_by_ratio_of_uniforms(&self, attempts: &mut Attempts) -> f64 {
         let candidate = loop {
             let [u, v] = attempts.pair();
             let x = self.center + self.width * (v - 0.5) / u;

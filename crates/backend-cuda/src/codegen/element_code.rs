@@ -31,7 +31,7 @@ impl Access {
 /// except `stage` and `load_staged`.
 ///
 /// # Errors
-/// The name of an operation that has no C++ expression, such as an operation of another crate without a body.
+/// The name of an operation that has no C++ expression, such as an operation of another crate without C++ code.
 pub fn element_source(program: &Program, access: Access) -> Result<String, &'static str> {
     element_source_with_body(program, access, None)
 }
@@ -224,7 +224,7 @@ fn is_read_at_computed_indices(program: &Program, input: usize) -> bool {
     })
 }
 
-/// Writes the C++ functions of user-defined operations. A body that occurs several times is written once.
+/// Writes the C++ functions of user-defined operations. A function that occurs several times is written once.
 pub(super) fn write_user_functions(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
     let mut written: Vec<&str> = Vec::new();
     for body in bodies {

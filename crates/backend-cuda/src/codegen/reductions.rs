@@ -1,5 +1,5 @@
-//! C++ code of reductions, derived from core's descriptions of them. Most reductions combine two values by the C++ expression of an
-//! elementwise operation. Reductions that return an index, and variances, have special accumulators.
+//! C++ code of reductions, derived from the core crate's descriptions of them. Most reductions combine two values by the C++ expression of
+//! an elementwise operation. Reductions that return an index, and variances, have special accumulators.
 
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};

@@ -331,7 +331,7 @@ fn dynamic_linker_path(platform: Platform, name: &str, env: Env<'_>) -> Option<P
     if platform.is_windows() {
         return first(&standard).or_else(|| first(&listed));
     }
-    first(&listed).or_else(|| ld_cache::lookup(name)).or_else(|| first(&standard))
+    first(&listed).or_else(|| ld_cache::find_library_in_cache(name)).or_else(|| first(&standard))
 }
 
 fn file_name(path: &Path) -> String {

@@ -294,7 +294,7 @@ impl Graph {
         lock(&self.capture.kept).arrays.iter().any(|(b, _)| Arc::as_ptr(b).cast::<()>() == address)
     }
 
-    /// Launches the graph on stream `number`. `memory_of` returns the device memory of a core buffer.
+    /// Launches the graph on stream `number`. `memory_of` returns the device memory of a buffer of the core crate.
     pub(crate) fn launch(&self, number: u32, memory_of: fn(&dyn Buffer) -> Option<&DeviceBuffer>) -> Result<()> {
         let context = self.capture.context;
         context.bind()?;

@@ -66,7 +66,7 @@ pub(super) struct FreeBlockPool<F> {
     pub used: u64,
     /// Maximum of `used` so far, in bytes.
     pub peak: u64,
-    /// Upper bound of `used`, in bytes.
+    /// Memory limit: the maximum permitted value of `used`, in bytes.
     pub limit: u64,
     /// Total size of all blocks from the driver, in use and free, in bytes.
     pub total_bytes: u64,

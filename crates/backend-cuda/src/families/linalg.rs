@@ -38,7 +38,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("the host computes Schur forms, functions of matrices and QR decompositions in LAPACK's form");
     }
     let Some(problem) = Problem::new(call, task) else { decline!("matrices with too many elements") };
-    let path = path::choose(&problem);
+    let path = path::choose_path(&problem);
     if path != Path::Team {
         let context = device::context(call.device)?;
         let is_only_way = matches!(task, Linalg::Eig { .. });

@@ -27,7 +27,7 @@ template <int N> __device__ inline void store_numbers(T* out, u64 block, u64 cou
     }
 }
 
-// Writes uniform numbers, scaled as core's struct UniformScaling defines.
+// Writes uniform numbers, scaled as the core crate's struct UniformScaling defines.
 extern "C" __global__ void __launch_bounds__(256)
 random_uniform(T* out, u64 count, u64 key, u64 first_block, u32 stream, R low, R span, R factor, R limit) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;

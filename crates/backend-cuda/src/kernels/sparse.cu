@@ -37,7 +37,7 @@ template <class X> __device__ inline X shuffle_down(X x, int distance) {
     else return __shfl_down_sync(~0u, x, distance);
 }
 
-// The elements of a row.
+// The range of the stored elements of one row.
 struct RowRange {
     i64 begin, end;
 };

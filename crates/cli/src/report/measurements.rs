@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Library name in the JSON lines of cuprum's own measurements.
-const SUBJECT: &str = "cuprum";
+const OWN_LIBRARY_NAME: &str = "cuprum";
 
 /// One measurement of a workload by one library.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Measurement {
 }
 
 /// Range of valid times and rates. Ratios of numbers outside this range could be infinite or zero.
-const USABLE: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
+const VALID_NUMBERS: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
 
 /// The units in which limits and rates are given.
 const UNITS: [&str; 2] = ["GB_s", "GFLOP_s"];
@@ -79,7 +79,7 @@ impl Measurements {
         if let Some(error) = text("error") {
             return Err(format!("{workload}: {peer}: {error}"));
         }
-        let usable = |key: &str| value[key].as_f64().filter(|number| USABLE.contains(number));
+        let usable = |key: &str| value[key].as_f64().filter(|number| VALID_NUMBERS.contains(number));
         // Skips launches without dispatch. They have host times only and are not workloads.
         let us = usable("gpu_us").or(usable("us")).ok_or_else(|| format!("{workload}: {peer}: lacks a time between 1e-6 and 1e15 us"))?;
         let served_by = text("served_by").unwrap_or_default().to_string();
@@ -103,14 +103,15 @@ impl Measurements {
 
     /// Returns the names of the other libraries.
     pub fn peer_names(&self) -> Vec<&str> {
-        self.peers.iter().map(String::as_str).filter(|p| *p != SUBJECT).collect()
+        self.peers.iter().map(String::as_str).filter(|p| *p != OWN_LIBRARY_NAME).collect()
     }
 
     /// Returns one row for each of cuprum's measurements: first the workloads where another library is faster, in order of the ratio, then
     /// workloads without another library.
     pub fn rows(&self) -> Vec<Row<'_>> {
         let row = |workload: &'_ String| {
-            let (workload, subject) = self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.get(w, SUBJECT)?)))?;
+            let (workload, subject) =
+                self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.get(w, OWN_LIBRARY_NAME)?)))?;
             let peers: Vec<Option<&Measurement>> = self.peer_names().iter().map(|p| self.get(workload, p)).collect();
             let best = peers.iter().flatten().map(|m| m.us).min_by(f64::total_cmp);
             Some(Row { workload, subject, peers, ratio: best.map(|us| us / subject.us) })
@@ -122,7 +123,7 @@ impl Measurements {
 
     /// Returns the number of workloads that cuprum has measured.
     pub fn subject_count(&self) -> usize {
-        self.cells.iter().filter(|(_, peer, _)| peer == SUBJECT).count()
+        self.cells.iter().filter(|(_, peer, _)| peer == OWN_LIBRARY_NAME).count()
     }
 
     /// Returns the JSON lines of all files.
@@ -137,8 +138,8 @@ impl Measurements {
 
     /// Resolves a limit to an index in [`UNITS`] and a rate in this unit.
     pub fn resolve(&self, limit: &Limit) -> Result<(usize, f64), String> {
-        let rate = limit.value.parse::<f64>().ok().or_else(|| self.get(&limit.value, SUBJECT)?.rates[limit.unit]);
-        let rate = rate.filter(|r| USABLE.contains(r));
+        let rate = limit.value.parse::<f64>().ok().or_else(|| self.get(&limit.value, OWN_LIBRARY_NAME)?.rates[limit.unit]);
+        let rate = rate.filter(|r| VALID_NUMBERS.contains(r));
         let unit = UNITS[limit.unit];
         rate.map(|rate| (limit.unit, rate))
             .ok_or_else(|| format!("'{}' is neither a number between 1e-6 and 1e15 nor a workload with {unit}", limit.value))
@@ -159,7 +160,7 @@ impl Measurement {
 }
 
 /// Returns the name of the operation: the part of `workload` before the first underscore.
-pub fn operation(workload: &str) -> &str {
+pub fn operation_of_workload(workload: &str) -> &str {
     workload.split('_').next().unwrap_or(workload)
 }
 

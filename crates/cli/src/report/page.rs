@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::measurements::{Measurements, Row, geometric_mean, operation};
+use super::measurements::{Measurements, Row, geometric_mean, operation_of_workload};
 
 /// CSS for light and dark mode and for print. A word marks losses in addition to the colour.
 const STYLE: &str = "\
@@ -86,7 +86,7 @@ fn describe_machine(machine: &Value) -> String {
 /// Returns the geometric means of the speed ratios: of all rows, and of each operation.
 fn summary(rows: &[Row]) -> String {
     let ratios = |wanted: Option<&str>| -> Vec<f64> {
-        rows.iter().filter(|r| wanted.is_none_or(|w| operation(r.workload) == w)).filter_map(|r| r.ratio).collect()
+        rows.iter().filter(|r| wanted.is_none_or(|w| operation_of_workload(r.workload) == w)).filter_map(|r| r.ratio).collect()
     };
     let all = ratios(None);
     let Some(mean) = geometric_mean(&all) else {
@@ -95,8 +95,8 @@ fn summary(rows: &[Row]) -> String {
     let losses = all.iter().filter(|r| **r < 1.0).count();
     let mut operations: Vec<&str> = Vec::new();
     for row in rows.iter().filter(|r| r.ratio.is_some()) {
-        if !operations.contains(&operation(row.workload)) {
-            operations.push(operation(row.workload));
+        if !operations.contains(&operation_of_workload(row.workload)) {
+            operations.push(operation_of_workload(row.workload));
         }
     }
     let mut means: Vec<(f64, &str, usize)> =

@@ -320,7 +320,7 @@ pub(crate) fn stats() -> MemoryStats {
     }
 }
 
-/// Returns the value of [`USED_BYTES`].
+/// Returns the number of bytes of host memory in use ([`USED_BYTES`]).
 pub(crate) fn used_bytes() -> usize {
     USED_BYTES.load(Ordering::Relaxed)
 }

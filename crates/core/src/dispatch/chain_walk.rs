@@ -142,7 +142,7 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
     }
 }
 
-/// Runs the kernel of `entry`, whose filter accepts `call`.
+/// Runs the kernel of `entry`, which declares that it takes the operations and dtypes of `call`.
 #[inline]
 fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
     if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_without_targets(call, entry) }

@@ -302,8 +302,8 @@ impl Trace {
 
 /// Returns the number of the group of rows of `device` in the trace. Each device has its own, and the host another.
 fn device_row_group(device: Device) -> u64 {
-    const MAX_ORDINALS: u64 = 1 << 16;
-    1 + device.kind().index() as u64 * MAX_ORDINALS + device.ordinal() as u64
+    const MAX_DEVICES_PER_KIND: u64 = 1 << 16;
+    1 + device.kind().index() as u64 * MAX_DEVICES_PER_KIND + device.ordinal() as u64
 }
 
 impl TraceFile {

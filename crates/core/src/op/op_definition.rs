@@ -87,7 +87,7 @@ pub enum TypeRule {
     Exponent,
     /// Like [`TypeRule::Promote`], but bool and integers become float64 (`divide`).
     Divide,
-    /// Rejects complex; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
+    /// Rejects complex numbers; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
     Round,
     /// Like [`TypeRule::Round`], but bool becomes float16, and complex is allowed: real and imaginary parts are rounded separately
     /// (`round`).

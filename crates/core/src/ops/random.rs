@@ -127,7 +127,7 @@ pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, DType::F64)
 }
 
-/// Returns normal float64 numbers of mean 0 and deviation 1 from the process-wide generator (`numpy.random.randn`).
+/// Returns normal float64 numbers of mean 0 and standard deviation 1 from the process-wide generator (`numpy.random.randn`).
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
@@ -210,7 +210,7 @@ pub fn normal(mean: impl Into<Operand>, std: impl Into<Operand>, shape: impl Int
     SHARED_GENERATOR.normal(mean, std, shape, dtype)
 }
 
-/// Returns normal numbers of mean 0 and deviation 1 from the process-wide generator (`numpy.random.standard_normal`).
+/// Returns normal numbers of mean 0 and standard deviation 1 from the process-wide generator (`numpy.random.standard_normal`).
 ///
 /// # Errors
 /// The errors of [`Generator::normal`].

@@ -32,7 +32,7 @@ pub(super) const POISSON_MEAN: Interval =
 /// The limit is NumPy's.
 pub(super) const COUNT_OF_ITEMS: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
-/// Returns a parameter in float64 whose values are in `interval`. Waits for the device if it is an array.
+/// Returns a parameter in float64 whose values must be in `interval`. Waits for the device if it is an array.
 pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
     let error = || Error::value("random", interval.message.replace("{}", name));
     match value {
@@ -53,7 +53,7 @@ pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) ->
     }
 }
 
-/// Returns a whole parameter in float64 whose values are in `interval`. Fractions are truncated, as NumPy does.
+/// Returns a parameter as whole numbers in float64, which must be in `interval`. Fractions are truncated, as NumPy does.
 pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
     Ok(match real_parameter(value, name, interval)? {
         Operand::Scalar(number) => number.as_f64().trunc().into(),
