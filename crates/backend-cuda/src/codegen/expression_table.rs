@@ -34,8 +34,7 @@ impl Deref for Expression {
 
 /// Returns the C++ expression of `op`, or `None` if `op` is not an elementwise operation of the core crate.
 pub fn expression(op: Op) -> Option<Expression> {
-    // The table has the order of the core crate's operations, so the entry at the operation's index is usually the right one, and no search
-    // is needed.
+    // The table has the order of the core crate's operations, so the entry at the operation's index is usually the right one.
     let row = EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| EXPRESSIONS.iter().find(|row| row.0 == op));
     row.map(|row| Expression(row.1))
 }

@@ -1,5 +1,5 @@
-//! CUDA kernels of the family `Map`: evaluates an elementwise expression in one pass over memory, by a kernel that is generated for the
-//! structure of the expression.
+//! CUDA kernels of the family `Map`: evaluates an elementwise expression in one pass over memory. The kernel is generated for the structure
+//! of the expression.
 
 mod fast_path;
 

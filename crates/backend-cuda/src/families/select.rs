@@ -1,5 +1,5 @@
-//! CUDA kernels of the family `Select`: returns the elements or indices at which a condition is true, in one pass, with the expression of
-//! the condition fused.
+//! CUDA kernels of the family `Select`: returns the elements or indices at which a condition is true, in one pass. The expression of the
+//! condition is fused.
 
 use cuprum_core::call;
 use std::sync::Arc;

@@ -302,7 +302,7 @@ impl NdArray {
         dtype: DType,
         f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>,
     ) -> Result<R> {
-        // An earlier evaluation has already computed this node as part of another array, so the node is now evaluated on its own and its
+        // An earlier evaluation has already computed this node as part of another array. The node is now evaluated on its own, and its
         // value is stored. A program that extends `x` and reads `x.sum()` in a loop then takes linear time.
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_unfusable_foreign() || self.is_fold() || !fusion_enabled() {
             self.stored_value()?;
