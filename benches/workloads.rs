@@ -1,17 +1,18 @@
 //! Benchmark of named workloads. `--json` prints JSON lines, which `benches/ratios.py` joins with those of `benches/peers/`.
 //!
-//!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions|kernels|linalg|linalg_cpu|sparse|sparse_cpu] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
-//!                                      [--device cuda] [--quick] [--orders 'auto;;cub;cutensor,cub' [--rounds 3]]
+//!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions|kernels|linalg|linalg_cpu|sparse|sparse_cpu|mesh] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
+//!                                      [--device cuda] [--ranks 2] [--quick] [--orders 'auto;;cub;cutensor,cub' [--rounds 3]]
 //!
 //! Suites:
 //!
 //! - `works` (default): the workloads of the tour, on any device; peer `peers/works.py`
 //! - `cpu`, `gpu`: peers `peers/cpu.py` and `peers/gpu.py`
-//! - `scale`: sizes from 2^10 to 2^28; peer `peers/cpu.py --suite scale`
+//! - `scale`: sizes from 2^8 to 2^30; on a GPU with `--device cuda`; peers `peers/cpu.py --suite scale`, `peers/gpu.py --suite scale`
 //! - `kernels`: user-defined operations, on any device; peer `peers/kernels.py`
 //! - `linalg`, `linalg_cpu`: decompositions, and transforms on a GPU; peer `peers/linalg.py`
 //! - `sparse`, `sparse_cpu`: sparse products; peer `peers/sparse.py`
 //! - `contractions`: compares orders of accelerators
+//! - `mesh`: weak scaling over `--ranks` devices; peer `peers/mesh.py`
 //!
 //! Times are medians in microseconds. On the CPU `us` covers the call and its evaluation, and `min_us` is the minimum. On a GPU `gpu_us`
 //! is device time between events, and `cpu_us` host time of the call.
@@ -37,6 +38,9 @@ use suite::{SUITES, Suite, Workload};
 struct Options {
     /// The suite to measure; `None` for the workloads of the tour.
     suite: Option<&'static Suite>,
+    /// Whether to measure the suite `mesh`, on a mesh of `ranks` ranks.
+    mesh: bool,
+    ranks: usize,
     list: bool,
     json: bool,
     only: Vec<String>,
@@ -58,6 +62,8 @@ impl Options {
 fn options() -> std::result::Result<Options, String> {
     let mut o = Options {
         suite: None,
+        mesh: false,
+        ranks: 1,
         list: false,
         json: false,
         only: vec![],
@@ -72,7 +78,11 @@ fn options() -> std::result::Result<Options, String> {
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         match arg.as_str() {
-            "--suite" => o.suite = suite_by_name(&value()?)?,
+            "--suite" => match value()?.as_str() {
+                "mesh" => o.mesh = true,
+                name => o.suite = suite_by_name(name)?,
+            },
+            "--ranks" => o.ranks = value()?.parse().map_err(|_| "--ranks takes a number".to_string())?,
             "--list" => o.list = true,
             "--json" => o.json = true,
             "--quick" => o.size = Size::Quick,
@@ -112,6 +122,10 @@ fn run(o: &Options) -> Result<()> {
     if o.list {
         list(o);
         return Ok(());
+    }
+    if o.mesh {
+        let device = Device::parse(o.device.as_deref().unwrap_or("auto"))?;
+        return suite::mesh::run(o.ranks, device, |name| o.wants(name), o.seconds.unwrap_or(0.5), |line| show(o, line));
     }
     let all = || match o.suite {
         None => works(o),

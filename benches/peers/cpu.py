@@ -433,15 +433,22 @@ def table(p):
 
 
 def scale_table(p):
-    """Rows of the suite `scale`: several functions at sizes from 2^10 to 2^28."""
+    """Rows of the suite `scale`: ten functions at sizes from 2^8 to 2^30."""
     rows = []
-    for power in range(10, 29, 2):
-        n = 1 << power
+    for power in range(8, 31, 2):
+        n, square = 1 << power, f32(1 << power // 2, 1 << power // 2)
         rows += [
             (f"add_f32_2^{power}", lambda a, b: a + b, [f32(n), f32(n)], {"bytes": 12 * n}),
             (f"exp_f32_2^{power}", lambda a: p.xp.exp(a), [f32(n)], {"bytes": 8 * n}),
+            (f"chain10_f32_2^{power}", chain10, [f32(n)], {"bytes": 8 * n}),
             (f"sum_f32_2^{power}", lambda a: p.total(a), [f32(n)], {"bytes": 4 * n}),
+            (f"cumsum_f32_2^{power}", lambda a: p.xp.cumsum(a, 0), [f32(n)], {"bytes": 8 * n}),
             (f"sort_f32_2^{power}", p.sort, [f32(n)], {}),
+            # Sizes that depend on values cannot be compiled by JAX.
+            (f"mask_f32_2^{power}", None if args.peer == "jax" else lambda a: a[a > 0.5], [f32(n)], {}),
+            (f"take_f32_2^{power}", lambda a, i: a[i], [f32(n), integers(n, n)], {}),
+            (f"transpose_f32_2^{power}", p.transposed_copy, [square], {"bytes": 8 * n}),
+            (f"matmul_f32_2^{power}", lambda a, b: a @ b, [square, square], {"flops": 2 * (1 << power // 2) ** 3}),
         ]
     return rows
 

@@ -1,6 +1,6 @@
 """The GPU suite of `workloads` in CuPy or PyTorch: one JSON line per workload.
 
-    python3 gpu.py --peer cupy|torch [--name cupy-cub] [--only add,sum] [--repeat 20] [--seconds 2] [--list]
+    python3 gpu.py --peer cupy|torch [--suite gpu|scale] [--name cupy-cub] [--only add,sum] [--repeat 20] [--seconds 2] [--list]
 
 `gpu_us` is the median device time between two events, `cpu_us` the median host time of the call, after 5 warm-up calls. Both stop early
 after `--seconds`.
@@ -12,6 +12,7 @@ import time
 import lines
 
 parser = lines.options(__doc__, ["cupy", "torch"])
+parser.add_argument("--suite", default="gpu", choices=["gpu", "scale"])
 parser.add_argument("--name", default="")
 parser.add_argument("--repeat", type=int, default=20)
 parser.add_argument("--seconds", type=float, default=2.0, help="time after which a workload has no further calls, if there was one")
@@ -434,6 +435,28 @@ WORKS = {
 }
 
 
+def scale_works():
+    """Rows of the suite `scale`: ten functions at sizes from 2^8 to 2^30."""
+    works = {}
+    for power in range(8, 31, 2):
+        n, side = 1 << power, 1 << power // 2
+        one, two = (lambda n=n: (R(n),)), (lambda n=n: (R(n), R(n)))
+        matrix, matrices = (lambda s=side: (R(s, s),)), (lambda s=side: (R(s, s), R(s, s)))
+        works |= {
+            f"add_f32_2^{power}": (two, lambda a, b: a + b, 12 * n, 0),
+            f"exp_f32_2^{power}": (one, lambda a: xp.exp(a), 8 * n, 0),
+            f"chain10_f32_2^{power}": (one, chain10, 8 * n, 0),
+            f"sum_f32_2^{power}": (one, lambda a: peer.sum(a), 4 * n, 0),
+            f"cumsum_f32_2^{power}": (one, lambda a: peer.cumsum(a, 0), 8 * n, 0),
+            f"sort_f32_2^{power}": (one, lambda a: peer.sort(a), 0, 0),
+            f"mask_f32_2^{power}": (one, lambda a: a[a > 0.5], 0, 0),
+            f"take_f32_2^{power}": (lambda n=n: (R(n), peer.integers(n, n)), lambda a, i: a[i], 0, 0),
+            f"transpose_f32_2^{power}": (matrix, lambda a: peer.contiguous(a.T), 8 * n, 0),
+            f"matmul_f32_2^{power}": (matrices, lambda a, b: a @ b, 0, 2 * side**3),
+        }
+    return works
+
+
 def measure(work):
     try:
         return timed(*work)
@@ -459,5 +482,6 @@ def timed(make, call, moved, flops):
     return line | lines.rates(us, moved, flops)
 
 
+works = {"gpu": WORKS, "scale": scale_works()}[args.suite]
 # Rows without a call are functions that the peer lacks.
-lines.show(args, args.name or args.peer, [(name, work) for name, work in WORKS.items() if work[1]], measure)
+lines.show(args, args.name or args.peer, [(name, work) for name, work in works.items() if work[1]], measure)

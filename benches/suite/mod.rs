@@ -9,6 +9,7 @@ mod functions;
 pub mod gpu;
 pub mod kernels;
 pub mod linalg;
+pub mod mesh;
 mod reductions;
 pub mod scale;
 pub mod sparse;

@@ -12,7 +12,8 @@ usage: conformance [OPTIONS] [TEXT...]
   --accelerators ORDER  only under this order, e.g. `cub,cutensor`; empty for the base alone; each must be ready
   --cases DIR           the cases in this folder, written by scripts/differential.py, instead of the embedded ones
   --device DEVICE       only on this device, which must be ready (default: every one that is ready)
-  --mesh RANKS[,AXIS]   every case on a mesh of so many ranks on the host, with inputs sharded along AXIS (default: each)
+  --mesh RANKS[,AXIS]   every case on a mesh of so many ranks, with inputs sharded along AXIS (default: each); the ranks are on the host,
+                        or with --device on that device, or on all devices of a kind in turn (`--mesh 2 --device cuda`)
   --jobs N              in N processes, each with every N-th case
   --quick               one setting for each device, and a fifth of the cases
   --verbose             every failure under every setting, not the first of each case
@@ -25,7 +26,7 @@ pub struct Args {
     /// Folder of other cases.
     pub cases: Option<PathBuf>,
     pub device: Option<String>,
-    /// Number of ranks of a mesh on the host, and the axis along which inputs are sharded. `None` runs a sample of the cases on meshes of
+    /// Number of ranks of a mesh, and the axis along which inputs are sharded. `None` runs a sample of the cases on meshes of
     /// several sizes.
     pub mesh: Option<(usize, Option<usize>)>,
     /// Number of processes that share the cases. `None` runs all cases in this process.

@@ -151,8 +151,11 @@ impl Covered {
         }
         match (function.map(|f| f.name), decided) {
             (Some(name), Some(dtype)) => {
+                // A mode can select an operation of its own: `qr(a, 'raw')` is `qr_raw`.
+                let mode = |arg: &&Expr| if let ExprKind::Str(mode) = &arg.kind { Op::by_name(&format!("{name}_{mode}")) } else { None };
                 let group = GROUPS.iter().filter(|group| group.name == name).flat_map(|group| group.results);
-                let ops: Vec<Op> = Op::by_name(name).into_iter().chain(group.map(|(op, _)| *op)).collect();
+                let ops: Vec<Op> =
+                    Op::by_name(name).into_iter().chain(group.map(|(op, _)| *op)).chain(args.iter().filter_map(mode)).collect();
                 for op in &ops {
                     self.0.entry(op.name()).or_default().insert(dtype);
                 }

@@ -104,15 +104,29 @@ const RANKS: [usize; 5] = [1, 2, 3, 4, 8];
 /// Number of axes along which inputs are sharded. Inputs with fewer axes use the remainder.
 const AXES: usize = 3;
 
-/// Returns the settings of meshes on the host: each number of ranks with each axis, or those of `--mesh`.
+/// Returns the devices of the ranks of a mesh: the host, or the devices of `--device` in turn.
+fn rank_devices(args: &Args, ranks: usize) -> Result<Vec<Device>, String> {
+    let devices = match args.device.as_deref() {
+        None => vec![Device::CPU],
+        Some(name) => {
+            let device = Device::parse(name).map_err(|e| e.to_string())?;
+            let of_kind = || Device::all().into_iter().filter(|other| other.kind() == device.kind()).collect();
+            if name.contains(':') { vec![device] } else { of_kind() }
+        }
+    };
+    Ok(devices.into_iter().cycle().take(ranks).collect())
+}
+
+/// Returns the settings of meshes: each number of ranks with each axis, or those of `--mesh`.
 fn meshes(args: &Args) -> Result<Vec<Setting>, String> {
     let wanted = |ranks: &usize| args.mesh.is_none_or(|(wanted, _)| wanted == *ranks);
     let ranks = args.mesh.map(|(ranks, _)| ranks).into_iter().chain(RANKS).filter(wanted);
     let mut settings: Vec<Setting> = Vec::new();
     for ranks in ranks {
-        let device = Mesh::loopback(ranks).map_err(|e| e.to_string())?.device();
+        let device = Mesh::devices(&rank_devices(args, ranks)?).map_err(|e| e.to_string())?.device();
         for axis in (0..AXES).filter(|axis| args.mesh.and_then(|(_, axis)| axis).is_none_or(|wanted| wanted == *axis)) {
-            let setting = Setting { device, sharded_axis: Some(axis), order: Some(String::new()), fusion: true, threads: None };
+            let order = Some(args.accelerators.clone().unwrap_or_default());
+            let setting = Setting { device, sharded_axis: Some(axis), order, fusion: true, threads: None };
             if !settings.contains(&setting) {
                 settings.push(setting);
             }

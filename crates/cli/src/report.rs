@@ -2,6 +2,7 @@
 
 mod measurements;
 mod page;
+mod sweeps;
 
 use std::path::{Path, PathBuf};
 

@@ -64,8 +64,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     if let (MapClass::Flat(access), false) = (kernel.class, kernel.wide) {
         fast_path::cache_kernel(program, call.device, access, kernel.elements_per_thread(), &function);
     }
-    // SAFETY: the arguments match the parameters of map_flat.cuh (no axes), map_strided.cuh (axes) and map_tiled.cuh (axes
-    // and span). The plan's strides keep every access inside the input buffers, and each output has as many elements as the
+    // SAFETY: the arguments match the parameters of map_flat.cuh (no axes), map_packed.cuh and map_strided.cuh (axes), and
+    // map_tiled.cuh (axes and span). The plan's strides keep every access inside the input buffers, and each output has as many elements as the
     // plan.
     unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     device::done(call, outputs)
@@ -90,6 +90,8 @@ enum MapClass {
     Flat(Access),
     /// Transposed inputs, read through shared-memory tiles (map_tiled.cuh).
     Tiled(MapTiling),
+    /// Inputs with stride 1 or 0 along the last of `rank` axes, whose extent is a multiple of the elements per thread (map_packed.cuh).
+    Packed { access: Access, rank: usize },
     /// Inputs with any strides over `rank` axes (map_strided.cuh).
     Strided { rank: usize },
 }
@@ -140,8 +142,10 @@ impl<'a> MapKernel<'a> {
         let strides = &plan.strides[..inputs.len()];
         let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
         if !plan.is_flat() || inputs.len() > 64 {
-            let tiling = MapTiling::of(plan, inputs.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
-            return MapKernel { program, class: tiling.map_or(MapClass::Strided { rank: plan.dims.len() }, MapClass::Tiled), wide };
+            let (rank, itemsize) = (plan.dims.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
+            let tiled = || MapTiling::of(plan, inputs.len(), itemsize).map(MapClass::Tiled);
+            let packed = || packed_access(program, plan, inputs).map(|access| MapClass::Packed { access, rank });
+            return MapKernel { program, class: tiled().or_else(packed).unwrap_or(MapClass::Strided { rank }), wide };
         }
         let repeated = strides.iter().enumerate().filter(|(_, s)| s.first() == Some(&0)).fold(0, |bits, (k, _)| bits | 1 << k);
         let width = elements_per_thread(program, repeated);
@@ -156,9 +160,9 @@ impl<'a> MapKernel<'a> {
     /// Returns the number of elements per thread and iteration.
     fn elements_per_thread(&self) -> usize {
         match self.class {
-            MapClass::Flat(access) => elements_per_thread(self.program, access.repeated),
+            MapClass::Flat(access) | MapClass::Packed { access, .. } => elements_per_thread(self.program, access.repeated),
             // If a user-defined operation has loops, each thread computes one element, because the cost of elements differs.
-            MapClass::Strided { .. } if self.program.ops().any(|op| op.0.body.is_some_and(|body| body.loops)) => 1,
+            MapClass::Strided { .. } if has_loops(self.program) => 1,
             MapClass::Tiled(_) | MapClass::Strided { .. } => 4,
         }
     }
@@ -169,7 +173,9 @@ impl<'a> MapKernel<'a> {
         let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
         match self.class {
             MapClass::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
-            MapClass::Strided { .. } => (codegen::pack_axes(&plan.dims, all, self.wide), Bytes::new(), plan.size as u64),
+            MapClass::Packed { .. } | MapClass::Strided { .. } => {
+                (codegen::pack_axes(&plan.dims, all, self.wide), Bytes::new(), plan.size as u64)
+            }
             MapClass::Tiled(MapTiling { across, rank, .. }) => {
                 let along = rank - 1;
                 let outer: Dims = (0..along).filter(|&a| a != across).collect();
@@ -192,6 +198,7 @@ impl<'a> MapKernel<'a> {
         let class = match self.class {
             MapClass::Flat(_) => "map_flat",
             MapClass::Tiled(_) => "map_tiled",
+            MapClass::Packed { .. } => "map_packed",
             MapClass::Strided { .. } => "map_strided",
         };
         codegen::kernel_name(class, self.program)
@@ -205,6 +212,9 @@ impl<'a> MapKernel<'a> {
             MapClass::Tiled(MapTiling { crossed, rank, .. }) => {
                 KernelKey::new("map_tiled", self.program).with(self.wide.into()).with(crossed).with(rank as u64)
             }
+            MapClass::Packed { access, rank } => {
+                KernelKey::new("map_packed", self.program).with(self.wide.into()).with(access.repeated).with(rank as u64)
+            }
             MapClass::Strided { rank } => KernelKey::new("map_strided", self.program).with(self.wide.into()).with(rank as u64),
         }
     }
@@ -216,6 +226,7 @@ impl<'a> MapKernel<'a> {
             MapClass::Tiled(MapTiling { rank, .. }) => {
                 (Access::default(), format!(", RANK = {}, SIDE = {TILE_SIDE}", rank - 2), include_str!("../kernels/map_tiled.cuh"))
             }
+            MapClass::Packed { access, rank } => (access, format!(", RANK = {rank}"), include_str!("../kernels/map_packed.cuh")),
             MapClass::Strided { rank } => (Access::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh")),
         };
         let staging = if let MapClass::Tiled(t) = self.class { codegen::staging_source(self.program, t.crossed) } else { String::new() };
@@ -232,6 +243,37 @@ impl<'a> MapKernel<'a> {
     fn kernel_function(&self, context: &'static Context) -> crate::Result<Arc<Function>> {
         kernel::generated_kernel(context, self.kernel_key(), || Ok((self.kernel_name(), self.cuda_source()?)))
     }
+}
+
+/// Returns whether a user-defined operation of `program` has loops.
+fn has_loops(program: &Expression) -> bool {
+    program.ops().any(|op| op.0.body.is_some_and(|body| body.loops))
+}
+
+/// Returns the access pattern of the inputs along the last axis of a loop over several axes. Returns `None` if an input has another stride
+/// than 0 or 1 along that axis or is not aligned for vector loads in every row, or if the rows are not a multiple of the elements per thread.
+fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<Access> {
+    if inputs.len() > 64 || has_loops(program) {
+        return None;
+    }
+    let mut repeated = 0;
+    for (k, strides) in plan.strides[..inputs.len()].iter().enumerate() {
+        match strides.last()? {
+            0 => repeated |= 1 << k,
+            1 => {}
+            _ => return None,
+        }
+    }
+    let width = elements_per_thread(program, repeated);
+    let is_aligned = |(k, address): (usize, &u64)| {
+        let itemsize = program.input_dtype(k).map_or(16, DType::itemsize);
+        let bytes = (itemsize * width).min(16);
+        let outer = plan.strides[k].iter().rev().skip(1);
+        repeated >> k & 1 == 1
+            || address.is_multiple_of(bytes as u64) && outer.map(|s| s.unsigned_abs() * itemsize).all(|s| s.is_multiple_of(bytes))
+    };
+    let fits = width > 1 && plan.dims.last()?.is_multiple_of(width) && inputs.iter().enumerate().all(is_aligned);
+    fits.then_some(Access { repeated, aligned: true })
 }
 
 /// Returns the number of elements per thread: 16 bytes of the widest dtype, or fewer for expensive operations to limit the code size. The
@@ -293,7 +335,8 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     ];
     let tiled = |(crossed, rank)| MapClass::Tiled(MapTiling { crossed, across: 0, rank });
     let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapClass::Strided { rank }));
-    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled));
+    let packed = |(repeated, rank)| MapClass::Packed { access: Access { repeated, aligned: true }, rank };
+    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain([(0, 2), (1, 2), (2, 3), (0, 5)].map(packed));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
     let taking = taking.map(|(table, indices)| check_programs::take_program(table, indices));
@@ -338,7 +381,14 @@ mod tests {
         assert_eq!(class([&c, &c], &[260, 512]), MapClass::Flat(Access { repeated: 0, aligned: false }));
         assert_eq!(class([&c, &c], &[256, 514]), MapClass::Flat(Access { repeated: 0, aligned: false }));
         assert_eq!(class([&c, &scalar], &[256, 513]), MapClass::Flat(Access { repeated: 2, aligned: true }));
-        assert_eq!(class([&c, &row], &[256, 512]), MapClass::Strided { rank: 2 });
+        assert_eq!(class([&c, &row], &[256, 512]), MapClass::Packed { access: Access { repeated: 0, aligned: true }, rank: 2 });
+        assert_eq!(class([&c, &row], &[256, 513]), MapClass::Strided { rank: 2 }, "the row is not aligned");
+        let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 40]).unwrap();
+        assert_eq!(class([&column, &row], &[257, 512]), MapClass::Packed { access: Access { repeated: 1, aligned: true }, rank: 2 });
+        let short = Layout::contiguous(&[100, 42]).unwrap();
+        let of_short = Layout::contiguous(&[42]).unwrap().broadcast_to(&[100, 42]).unwrap();
+        let kernel = kernel_of(&program, &[&short, &of_short], &short, &[256, 512]);
+        assert_eq!(kernel.class, MapClass::Strided { rank: 2 }, "42 elements are no multiple of 4");
     }
 
     #[test]

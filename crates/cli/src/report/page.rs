@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::measurements::{Measurements, Row, geometric_mean, operation_of_workload};
+use super::sweeps;
 
 /// CSS for light and dark mode and for print. A word marks losses in addition to the colour.
 const STYLE: &str = "\
@@ -14,7 +15,9 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)
 table{border-collapse:collapse;display:block;overflow-x:auto}th,td{border:1px solid var(--line);padding:.2rem .5rem;text-align:right}\
 th:first-child,td:first-child{text-align:left}pre{white-space:pre-wrap;overflow-wrap:anywhere}\
 .loss{color:var(--loss);font-weight:bold}svg text{fill:var(--ink);font:12px sans-serif}svg .win{fill:var(--win)}svg .loss{fill:var(--loss)}\
-svg line{stroke:var(--line)}@media print{body{max-width:none;background:#fff;color:#000}table{display:table;font-size:9px}}";
+svg line{stroke:var(--line)}.sweeps{display:flex;flex-wrap:wrap}figure{margin:.5rem}.curve{fill:none;stroke-width:2}\
+.c0{stroke:#0b6e4f;stroke-width:3}.c1{stroke:#a63d00}.c2{stroke:#3b5bbf}.c3{stroke:#8a3fa0}.c4{stroke:#7a6a00}.c5{stroke:#777}\
+svg text[class^=c]{stroke:none}@media print{body{max-width:none;background:#fff;color:#000}table{display:table;font-size:9px}}";
 
 /// The rules that make the measurements comparable, as shown on the page.
 const RULES: [&str; 5] = [
@@ -25,8 +28,8 @@ const RULES: [&str; 5] = [
     "A ratio is the time of the fastest peer divided by the time of cuprum: above 1, cuprum is faster.",
 ];
 
-/// Escapes `text` for HTML. Control characters become U+FFFD.
-fn escape(text: &str) -> String {
+/// Returns `text` escaped for HTML. Control characters become U+FFFD.
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -58,6 +61,7 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
     page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
     page += &summary(&rows);
     page += &ratios_chart(&rows);
+    page += &sweeps::charts(&rows, &measurements.peer_names());
     page += &table(&rows, &measurements.peer_names(), limits);
     if !measurements.unused.is_empty() {
         let items: String = measurements.unused.iter().map(|u| format!("<li>{}</li>", escape(u))).collect();
@@ -113,7 +117,9 @@ fn summary(rows: &[Row]) -> String {
 
 /// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, the others to the right.
 fn ratios_chart(rows: &[Row]) -> String {
-    let bars: Vec<(&str, f64)> = rows.iter().filter_map(|r| Some((r.workload, r.ratio?))).collect();
+    // Rows of several sizes have curves of their own.
+    let single = rows.iter().filter(|r| sweeps::function_and_power(r.workload).is_none());
+    let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {
         return String::new();
     }
