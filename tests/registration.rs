@@ -18,6 +18,9 @@ fn the_facade_registers_every_backend_once() {
     if cfg!(feature = "cuda") {
         expected.push(("cuda", "cuda", true));
     }
+    if cfg!(feature = "distributed") {
+        expected.push(("mesh", "mesh", true));
+    }
     let mut sorted = names.clone();
     sorted.sort_unstable();
     expected.sort_unstable();

@@ -61,6 +61,44 @@ fn a_cached_map_takes_new_scalars_sizes_and_inputs() {
     });
 }
 
+/// Checks `a + row`, `column + row` and a row that is not aligned, for rows of several lengths. The kernels compute 16 bytes of a row per
+/// thread where the length is a multiple of them and the rows are aligned.
+fn broadcast_rows<T: Element>(from: impl Fn(usize) -> T, plus: impl Fn(T, T) -> T) {
+    let host = values(70 * 260, from);
+    let all = NdArray::from_slice(&host).unwrap();
+    for columns in [4usize, 15, 16, 64, 250, 256] {
+        let rows = 70;
+        let a = all.index(s![..(rows * columns) as isize]).unwrap().reshape([rows, columns]).unwrap();
+        let column = a.index(s![.., 1..2]).unwrap();
+        let check = |name: &str, got: NdArray, want: &dyn Fn(usize, usize) -> T| {
+            let got = got.to_vec::<T>().unwrap();
+            let is_equal = (0..rows * columns).all(|i| got[i] == want(i / columns, i % columns));
+            assert!(is_equal, "{} {name}, {columns} columns", T::DTYPE);
+        };
+        for start in [0, 1, 16] {
+            let row = all.index(s![start as isize..(start + columns) as isize]).unwrap();
+            check("a + row", &a + &row, &|r, c| plus(host[r * columns + c], host[start + c]));
+            check("column + row", &column + &row, &|r, c| plus(host[r * columns + 1], host[start + c]));
+        }
+        if 2 * rows * columns <= host.len() {
+            let wide = all.index(s![..(2 * rows * columns) as isize]).unwrap().reshape([rows, 2 * columns]).unwrap();
+            let half = wide.index(s![.., ..columns as isize]).unwrap();
+            check("half rows + column", &half + &column, &|r, c| plus(host[r * 2 * columns + c], host[r * columns + 1]));
+        }
+    }
+}
+
+#[test]
+fn rows_and_columns_that_are_broadcast() {
+    on_device(|_| {
+        broadcast_rows(|v| v as u8, |a, b| a.wrapping_add(b));
+        broadcast_rows(|v| v as i16, |a, b| a + b);
+        broadcast_rows(|v| v as f32 * 0.25, |a, b| a + b);
+        broadcast_rows(|v| v as f64 * 0.25, |a, b| a + b);
+        broadcast_rows(|v| cuprum_core::Complex::new(v as f32, -1.0), |a, b| a + b);
+    });
+}
+
 #[test]
 fn layouts_of_every_class() {
     on_device(|_| {
