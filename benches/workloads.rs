@@ -20,8 +20,8 @@
 //! `gpu` starts with the host time of bare launches, a lower bound for every call: `bare_launch` in a loop, and `bare_launch_waited`
 //! after a 40 us wait, in which caches cool down, as for the workloads.
 //!
-//! `--orders` measures each workload under several orders of accelerators in turn, `--rounds` times, so that differences between
-//! processes do not count. An empty order is the base accelerator alone. The JSON line has the order as peer, `base` for the empty one.
+//! `--orders` measures each workload under several accelerator orders in turn, `--rounds` times, so that differences between processes do
+//! not count. An empty order is the device's own accelerator alone. The JSON line has the order as peer, `base` for the empty one.
 
 mod suite;
 
@@ -168,7 +168,7 @@ fn show(o: &Options, line: &Value) {
     println!("{:<28} {time:>12.1} us  {rate:>14}{host}  by {by}", line["workload"].as_str().unwrap_or_default());
 }
 
-/// Measures one workload `w` of a suite, under each order of accelerators in turn.
+/// Measures one workload `w` of a suite, under each accelerator order in turn.
 fn workload(o: &Options, w: &Workload, device: Device) -> Result<()> {
     let mut inputs = (w.inputs)()?;
     inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;

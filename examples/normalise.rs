@@ -19,7 +19,7 @@ fn main() -> Result<()> {
 }
 
 fn normalise(input: &Path, output: &Path) -> Result<()> {
-    let table = load_table(input, &TextOptions::default().delimiter(b',').names_in_first_line().fill(f64::NAN).ndmin(2))?;
+    let table = load_table(input, &TextOptions::default().delimiter(b',').names_in_first_line().fill_value(f64::NAN).ndmin(2))?;
     let x = table.values;
     let count = isnan(&x)?.logical_not()?.sum(0)?;
     let mean = nansum(&x, 0)? / &count;

@@ -1,7 +1,7 @@
 //! n-dimensional arrays with NumPy's semantics, on the best accelerator of the machine.
 //!
-//! One binary, built without a CUDA toolkit, runs everywhere and uses a GPU where it finds one. The first accelerator of the chain that
-//! accepts an operation runs it. The chain starts with the accelerators in `CUPRUM_ACCELERATORS` (`cub`, `cutensor`, or one of another
+//! One binary, built without a CUDA toolkit, runs everywhere and uses a GPU where it finds one. Accelerators form a chain; the first one
+//! that accepts an operation runs it. The chain starts with the accelerators in `CUPRUM_ACCELERATORS` (`cub`, `cutensor`, or one of another
 //! crate), by default all that are available. It ends with the device's own kernels.
 //!
 //! ```
@@ -19,7 +19,7 @@
 //! - [`NdArray`] is a cheap handle to an immutable value, shared between threads.
 //! - Elementwise operations are deferred and fused into one pass. [`with_fusion`] can disable that.
 //! - [`Device`] and [`with_device`] select the device of new arrays; [`NdArray::to_device`] copies.
-//! - [`with_accelerators`] and [`set_accelerators`] set the order of accelerators; [`explain`] shows which one ran each call.
+//! - [`with_accelerators`] and [`set_accelerators`] set the accelerator order; [`explain`] shows which one ran each call.
 //! - Every function returns a [`Result`]. Operators (`&a + &b`) panic where the named function (`add(&a, &b)?`) returns an error.
 //!
 //! # Features
@@ -130,7 +130,8 @@ pub mod numpy_table {}
 /// User-defined elementwise operations and reductions, written once in Rust for CPU and GPU.
 ///
 /// Each function becomes an operation on arrays and numbers, which broadcasts, is deferred, and fuses like a built-in one. The CPU runs it
-/// as vectorised machine code; CUDA compiles it into the kernel of the expression. [`eval`] finds the operation by the function's name.
+/// as vectorised machine code; CUDA compiles it into the kernel of the whole fused expression. [`eval`] finds the operation by the
+/// function's name.
 ///
 /// ```
 /// use cuprum::{NdArray, linspace};
@@ -166,14 +167,14 @@ pub mod numpy_table {}
 /// - `+ - * / %`, comparisons, `&& || !`, `as`, and bit operations and shifts of integers
 /// - constant tables before the functions, `const C: [f64; 3] = [..];` or `const C: [[f64; 3]; 2] = [[..], [..]];`, whose elements are
 ///   `C[i]` or `C[i][j]`, with indices clamped to the bounds
-/// - polynomials by Horner's scheme with `mul_add`, lowest coefficient first: `x.polynomial([1.0, 0.5])`, `x.polynomial(C)` for a table, and
-///   `x.polynomial(C[i])` for a row
-/// - methods of Rust's numbers: `abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2
-///   sinh cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
+/// - polynomials by Horner's scheme with `mul_add`, lowest coefficient first: `x.polynomial([1.0, 0.5])`, `x.polynomial(C)` for a table,
+///   and `x.polynomial(C[i])` for a row
+/// - methods of Rust's numbers: `abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2 sinh
+///   cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
 ///   literal exponent
 /// - the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2 INFINITY NAN` and `std::f64::consts::E`
-/// - calls of functions defined earlier in the block; a private function that is called, or has the attribute `#[helper]`, does not become an
-///   operation
+/// - calls of functions defined earlier in the block; a private function that is called, or has the attribute `#[helper]`, does not become
+///   an operation
 ///
 /// Anything else is a compile error at its position:
 ///
@@ -187,10 +188,10 @@ pub mod numpy_table {}
 ///
 /// # Types
 ///
-/// bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments; if that is bool or an
-/// integer, it is the float dtype that NumPy's functions such as `sqrt` return for it. `T: Integer` and `T: Number` keep the promoted
+/// bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments. For bool and
+/// integers, it is the float dtype that NumPy's functions such as `sqrt` return for them. `T: Integer` and `T: Number` keep the promoted
 /// dtype. `T: Single` is float32 if all arguments cast safely to it, `T: Double` is float32 if all arguments are float32 arrays; both are
-/// float64 otherwise. These are the rules of SciPy's special functions. A body that computes in float64 converts: `(x as f64).exp() as T`.
+/// float64 otherwise. These are the rules of SciPy's special functions. A function that computes in float64 converts: `(x as f64).exp() as T`.
 /// These names need no import. float16 and bfloat16 are computed in float32. Literals adopt the type of the other operand. An
 /// argument of a parameter with a fixed type must cast safely to that type.
 ///

@@ -18,7 +18,7 @@ pub fn csv(data: &[u8]) {
         options = options.detect_names();
     }
     if first & 0x40 != 0 {
-        options = options.fill(1);
+        options = options.fill_value(1);
     }
     if second & 0x80 != 0 {
         options = options.usecols([-1, 0]).skip_footer(1);

@@ -10,7 +10,7 @@ use cuprum::{DType, NdArray, Value};
 use super::bytes::Bytes;
 
 /// Maximum number of elements of an array in a script. It bounds the time of a call.
-const MAX_SIZE: usize = 1 << 12;
+const MAX_ELEMENTS: usize = 1 << 12;
 /// Maximum depth of an expression in a described script.
 const MAX_DEPTH: usize = 4;
 
@@ -56,7 +56,7 @@ pub fn eval(data: &[u8]) {
 fn new_session() -> Session {
     let mut session = Session::new();
     session.on_print(|_| {});
-    session.limit_size(MAX_SIZE);
+    session.limit_elements(MAX_ELEMENTS);
     let matrix = NdArray::from_vec([3.0f32, 4.0, 6.0, 8.0, -1.0, 0.5], [2, 3]).unwrap();
     session.set("n", NdArray::from_slice(&[1i64, 2, 3]).unwrap());
     session.set("b", matrix.greater(3.5).unwrap());

@@ -1,7 +1,7 @@
-//! The bodies of the fuzz targets. `tests/hostile_input.rs` of the workspace runs them over the corpora and mutations of them.
+//! The functions that the fuzz targets run. `tests/hostile_input.rs` of the workspace runs them over the corpora and mutations of them.
 //!
-//! A body never panics on any input, takes less than a second, and stays within [`MEMORY_LIMIT`]. Bodies compare results with slow
-//! references, with other readers of the same file, or with the input after a round trip.
+//! A function never panics on any input, takes less than a second, and stays within [`MEMORY_LIMIT`]. The functions compare results with
+//! slow references, with other readers of the same file, or with the input after a round trip.
 #![allow(clippy::unwrap_used)]
 
 mod bytes;
@@ -28,7 +28,7 @@ pub use safetensors::safetensors;
 /// Limit on host memory while targets run, in bytes.
 pub const MEMORY_LIMIT: usize = 32 << 20;
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
+/// A fuzz target: its name, which is also the name of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All fuzz targets.

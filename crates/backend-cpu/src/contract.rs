@@ -1,4 +1,4 @@
-//! Kernel of family Contract: tensor contractions as strided, batched matrix products. Floats use the `gemm` crate, integers and bool
+//! Kernel of the family `Contract`: tensor contractions as strided, batched matrix products. Floats use the `gemm` crate, integers and bool
 //! use blocked loops, and products with a vector are computed as reductions.
 //!
 //! Operands whose strides do not form a matrix product are first packed into contiguous copies. A result with such strides is computed in a
@@ -23,10 +23,10 @@ use self::floats::multiply_floats;
 use self::product_batch::{MatrixProduct, ProductBatch, check_bounds};
 use crate::copy::copy;
 
-/// Number of elements of a 16-bit float array that one task converts.
+/// Number of elements that one task converts when a 16-bit float array is converted to float32.
 const CONVERT_CHUNK: usize = 1 << 14;
 
-/// Computes the outputs of a planned call of kernel family Contract.
+/// Computes the outputs of a planned call of the kernel family `Contract`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b]) = (&call.work, call.inputs) else {
         decline!("not a contraction of two operands")

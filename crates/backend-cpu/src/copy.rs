@@ -1,5 +1,5 @@
-//! Kernel of family Copy: copies each input to its region of the output. A copy is split into pieces that write disjoint memory ranges.
-//! A piece is copied by rows where both sides are contiguous, and by square blocks otherwise.
+//! Kernel of the family `Copy`: copies each input to its region of the output. A copy is split into pieces that write disjoint memory
+//! ranges. A piece is copied by rows where both sides are contiguous, and by square blocks otherwise.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -11,7 +11,7 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_base::with_bits;
 
-/// Computes the outputs of a planned call of kernel family Copy.
+/// Computes the outputs of a planned call of the kernel family `Copy`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;

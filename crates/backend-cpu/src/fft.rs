@@ -1,5 +1,5 @@
-//! Kernel of family Fft: computes the values of the fused expression and transforms them. If the transform works in place, the values are
-//! computed directly into the output.
+//! Kernel of the family `Fft`: computes the values of the fused expression and transforms them. If the transform works in place, the values
+//! are computed directly into the output.
 //!
 //! The transforms themselves are in `cuprum-cpu-fft`, which the feature `fft` adds.
 
@@ -30,7 +30,7 @@ mod with_transforms {
     /// Minimum number of values per task.
     const MIN_TASK_VALUES: usize = 1 << 13;
 
-    /// Computes the output of a planned call of kernel family Fft.
+    /// Computes the output of a planned call of the kernel family `Fft`.
     pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let (Work::Fft(fft), [_]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
         let mut output = Output::allocate(call, 0)?;

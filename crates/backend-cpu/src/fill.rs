@@ -1,4 +1,4 @@
-//! Kernel of family Fill: constants, ranges and identity matrices.
+//! Kernel of the family `Fill`: constants, ranges and identity matrices.
 
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::threads;
@@ -10,7 +10,7 @@ use cuprum_cpu_elementwise::loops::splat;
 /// Number of output elements that one task fills.
 const TASK_ELEMENTS: usize = 1 << 15;
 
-/// Computes the outputs of a planned call of kernel family Fill.
+/// Computes the outputs of a planned call of the kernel family `Fill`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
     let dtype = call.outputs[0].dtype;
@@ -114,7 +114,7 @@ fn eye(elements: ElementsMut, columns: usize, k: i64) {
             let values = run.typed::<T>();
             values.fill(T::default());
             let one: T = scalar_bits(Scalar::Int(1), dtype);
-            // Writes 1 to the diagonal element of each row, if that element is in this chunk.
+            // If the diagonal element of a row is in this chunk, sets it to 1.
             for row in first / columns..(first + values.len()).div_ceil(columns) {
                 let column = row as i128 + k as i128;
                 if (0..columns as i128).contains(&column)

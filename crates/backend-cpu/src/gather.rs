@@ -1,5 +1,5 @@
-//! Kernel of family Gather: elements at given indices along an axis (`take`). Indices are checked during the gather. An error names the
-//! first invalid index.
+//! Kernel of the family `Gather`: elements at given indices along an axis (`take`). Indices are checked during the gather. An error names
+//! the first invalid index.
 
 use cuprum_core::call;
 use cuprum_cpu_base::cache::prefetch_line;
@@ -18,7 +18,7 @@ const TASK_ELEMENTS: usize = 1 << 15;
 const PREFETCH_DISTANCE: usize = 32;
 /// Maximum number of bytes of a source that is read without prefetching, because it is in the cache.
 const MAX_CACHED_BYTES: usize = 1 << 18;
-/// Approximate cost of reading one element at a random index, in cheap operations.
+/// Approximate cost of reading one element at a random index, in elementary operations.
 const COST_PER_INDEX: usize = 4;
 
 /// Start, stride and extent of the source's axis along which elements are gathered, in elements.
@@ -48,7 +48,7 @@ trait Index: Element + Into<i64> {}
 impl Index for i32 {}
 impl Index for i64 {}
 
-/// The source axes after the gathered one: offsets of the elements that one index copies.
+/// The source axes after the indexed axis, as the elements that one index copies.
 enum InnerOffsets<'a> {
     /// A run of contiguous elements; the field is their number.
     Run(usize),
@@ -56,7 +56,7 @@ enum InnerOffsets<'a> {
     Offsets(&'a [isize]),
 }
 
-/// The source axes before the gathered one as (extent, stride), without axes of length 1 and with contiguous neighbours merged.
+/// The source axes before the indexed axis as (extent, stride). Axes of length 1 are left out, and contiguous neighbours are merged.
 struct OuterAxes(SmallVec<[(usize, isize); 4]>);
 
 impl OuterAxes {
@@ -71,7 +71,7 @@ impl OuterAxes {
         OuterAxes(axes)
     }
 
-    /// Returns the offset of the point with number `n` in C order of these axes.
+    /// Returns the offset of the element with C-order index `n` over these axes.
     #[inline]
     fn offset(&self, mut n: usize) -> isize {
         let Some((&(_, first), rest)) = self.0.split_first() else { return 0 };
@@ -84,7 +84,7 @@ impl OuterAxes {
     }
 }
 
-/// Computes the outputs of a planned call of kernel family Gather.
+/// Computes the outputs of a planned call of the kernel family `Gather`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather(call::Gather { axis }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")

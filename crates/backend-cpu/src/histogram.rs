@@ -1,4 +1,4 @@
-//! Kernel of family Histogram: counts of values per bin, or sums of their weights.
+//! Kernel of the family `Histogram`: counts of values per bin, or sums of their weights.
 //!
 //! Each tile (a block of values in cache) becomes a tile of bin numbers, which are then counted. Threads count separately. Sums of
 //! weights are split at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
@@ -16,7 +16,7 @@ use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination}
 
 /// Minimum number of values per task.
 const MIN_TASK_VALUES: usize = 1 << 16;
-/// Minimum number of values per task for each bin. A task of fewer values would spend more time on merging its counters.
+/// Minimum number of values of a task, per bin. With fewer values, merging the task's counters would take longer than counting.
 const MIN_VALUES_PER_BIN: usize = 4;
 /// Maximum number of bins for separate counters. With more bins, a small input is counted by one task directly into the result.
 const MAX_SEPARATE_BINS: usize = 1 << 12;
@@ -24,10 +24,10 @@ const MAX_SEPARATE_BINS: usize = 1 << 12;
 const MAX_SUM_TASKS: usize = 64;
 /// Number of counters per bin. Several counters shorten the dependency chain between increments.
 const COUNTERS_PER_BIN: usize = 4;
-/// Approximate cost of counting one value, in cheap operations.
+/// Approximate cost of counting one value, in elementary operations.
 const COST_PER_VALUE: usize = 4;
 
-/// Computes the outputs of a planned call of kernel family Histogram.
+/// Computes the outputs of a planned call of the kernel family `Histogram`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();
@@ -190,13 +190,13 @@ impl<T: Float> BinRule for UnevenBins<'_, T> {
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number of the type.
     const EPSILON: Self;
-    /// The least power of two from which on all numbers of the type are integers. Adding this power to a smaller number rounds the smaller
-    /// number to an integer.
+    /// The smallest power of two from which on all numbers of the type are integers. Adding it to a smaller number rounds that number to an
+    /// integer.
     const ROUNDING_OFFSET: Self;
     fn of(x: f64) -> Self;
     fn to_f64(self) -> f64;
     fn abs(self) -> Self;
-    /// Returns `self - ROUNDING_OFFSET`, where `self` is between [`Float::ROUNDING_OFFSET`] and twice that.
+    /// Returns `self - ROUNDING_OFFSET` as an integer. `self` is between [`Float::ROUNDING_OFFSET`] and twice this offset.
     fn without_rounding_offset(self) -> i64;
 }
 macro_rules! float {
@@ -215,8 +215,8 @@ macro_rules! float {
 }
 float! { f32 23 f64 52 }
 
-/// The rule for bins of equal width. The distance from the first edge gives the bin. Near an edge, rounding may be off by one bin, so
-/// the value is then compared with the edges.
+/// The rule for bins of equal width. The distance from the first edge gives the bin. Near an edge, rounding errors may give a neighbouring
+/// bin, so such values are compared with the edges.
 struct EvenBins<'a, T> {
     edges: &'a [T],
     first: T,

@@ -1,8 +1,8 @@
-//! The CPU backend of cuprum: the base accelerator `cpu` of device `cpu`.
+//! The CPU backend of cuprum: the accelerator `cpu`, the device's own accelerator and the fallback of every call (base).
 //!
-//! The base accelerator implements every family, so that other CPU accelerators may decline any call. A fused expression is evaluated in
-//! tiles that fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise in a
-//! tree fixed by the length, so no result depends on the number of threads.
+//! It implements every kernel family, so that other CPU accelerators may decline any call. A fused expression is evaluated in tiles that
+//! fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise in a tree fixed
+//! by the length, so no result depends on the number of threads.
 //!
 //! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]
@@ -37,7 +37,7 @@ use cuprum_cpu_sort::{search, sort};
 pub use cuprum_cpu_base::threads::with_threads;
 pub use cuprum_cpu_elementwise::table::has_kernel;
 
-/// The base accelerator of device `cpu`, which runs every kernel family on the host.
+/// The own (base) accelerator of device `cpu`, which runs every kernel family on the host.
 pub static CPU: Accelerator = Accelerator {
     name: "cpu",
     device: "cpu",

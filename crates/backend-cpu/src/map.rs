@@ -1,4 +1,4 @@
-//! Kernel of family Map: evaluates a fused elementwise program for all elements, in tiles on several threads.
+//! Kernel of the family `Map`: evaluates a fused elementwise program for all elements, in tiles on several threads.
 
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
@@ -9,13 +9,14 @@ use smallvec::SmallVec;
 
 use crate::tile::{BAND_ROWS, CompiledProgram, Evaluator, Nest, ResultDestination, SingleTile};
 
-/// Minimum row length, in elements, at which tiles end with the row if an input has a stride above 1 along rows. Shorter rows share tiles.
+/// Minimum row length, in elements, at which each tile (a block of elements that fits L1) ends with its row. This applies if an input has a
+/// stride above 1 along rows. Shorter rows share tiles.
 const MIN_ROW_FOR_OWN_TILES: usize = 64;
 
 /// One task's slice of each output.
 type OutputSlices<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
-/// Computes the outputs of a planned call of kernel family Map.
+/// Computes the outputs of a planned call of the kernel family `Map`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = &call.work else { decline!("not a map") };
     let in_loop_order = (0..call.outputs.len()).all(|n| {
@@ -95,7 +96,7 @@ fn compute_task(compiled: &CompiledProgram, evaluator: &mut Evaluator, start: us
         let mut runs: OutputSlices = part.iter_mut().map(|p| p.slice(at, len)).collect();
         evaluator.evaluate_into(start + at, len, &mut runs);
     };
-    // Strided inputs of a tile that spans several rows must be gathered. If rows are long enough, tiles therefore end with the row.
+    // A tile that spans several rows must gather its strided inputs. If rows are long enough, tiles therefore end with the row.
     let scattered = compiled.nest().has_long_strides();
     if inner < (if scattered { MIN_ROW_FOR_OWN_TILES } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));

@@ -1,4 +1,4 @@
-//! Kernel of family Random: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
+//! Kernel of the family `Random`: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
 
 mod exact_math;
 mod samplers;
@@ -15,10 +15,10 @@ use self::samplers::{Attempts, Sample};
 
 /// Number of Philox counter blocks (four 32-bit words each) per task.
 const TASK_BLOCKS: usize = 1 << 13;
-/// Approximate cost of one Philox counter block, in cheap operations.
+/// Approximate cost of one Philox counter block, in elementary operations.
 const COST_PER_PHILOX_BLOCK: usize = 40;
 
-/// Computes the outputs of a planned call of kernel family Random.
+/// Computes the outputs of a planned call of the kernel family `Random`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;
@@ -126,8 +126,8 @@ fn fill_function(sampler: Sampler) -> FillSamples {
     }
 }
 
-/// Fills `run` with numbers of the distribution `S`. `first` is the block of the first element. `inputs` are the parameters of each element,
-/// or empty if all elements have the same parameters.
+/// Fills `run` with numbers of the distribution `S`. `first` is the index of the Philox counter block of the first element. `inputs` are
+/// the parameters of each element, or empty if all elements have the same parameters.
 fn fill_samples<S: Sample>(random: &Random, first: u64, parameters: [f64; 3], inputs: &[&[f64]], run: ElementsMut) {
     macro_rules! fill_with {
         ($convert:expr) => {
@@ -185,7 +185,7 @@ impl<S: Sample, T, F: Fn(f64) -> T> FillLoop for SamplesLoop<'_, S, F> {
     }
 }
 
-/// Number of Philox counter blocks computed in parallel: one SIMD register per word.
+/// Number of Philox counter blocks that are computed at once: as many as a SIMD register has 32-bit lanes.
 const LANES: usize = 16;
 
 /// One number per Philox counter block, for [`LANES`] blocks.
@@ -292,8 +292,8 @@ impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [M::Item]) {
         let Some(&any) = out.first() else { return };
-        // If the last elements are less than a whole block, they are converted in a buffer by the same call. A second call would be
-        // compiled to a second copy of the code.
+        // A last incomplete block is converted in a buffer by the same call, because a second call would compile to another copy of the
+        // code.
         let mut buffer = [[any; N]; LANES];
         for (i, part) in out.chunks_mut(N * LANES).enumerate() {
             let words = philox_words(self.key, self.first.wrapping_add((i * LANES) as u64), self.stream);

@@ -1,5 +1,5 @@
-//! Kernel of family Reduce: reductions over axes and segments. Sums are pairwise in a tree fixed by the length, so results do not depend
-//! on the number of threads.
+//! Kernel of the family `Reduce`: reductions over axes and segments. Sums are pairwise in a tree fixed by the length, so results do not
+//! depend on the number of threads.
 
 mod columns;
 mod deviation;
@@ -27,7 +27,8 @@ pub(crate) use crate::reducers::loops::dot_products;
 use crate::reducers::ops::{ArgMax, ArgMin, CountTrue, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
 use crate::tile::{CompiledProgram, Nest, ResultDestination};
 
-/// A function that computes a reduction for one operation and dtype. Its arguments are the compiled program, the loop order and the output.
+/// A function that computes a reduction for one operation and dtype. Its arguments are the compiled program, the order of the loops and the
+/// output.
 pub(crate) type ReduceFunction = fn(&CompiledProgram, &LoopOrder, ElementsMut) -> Result<()>;
 
 /// A function that returns the native loops of a user-defined reduction. Its argument is the dtype that replaces the reduction's generic
@@ -67,7 +68,7 @@ fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
     })
 }
 
-/// Like [`run_reducer`], except that short rows take two passes, as fused expressions over rows do.
+/// Computes sums of squared distances like [`run_reducer`], except that short rows take two passes, as in fused expressions over rows.
 fn run_deviation<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
     match *order {
         LoopOrder::Rows(len) if len * size_of::<R::Number>() <= deviation::MAX_TWO_PASS_BYTES => {
@@ -88,8 +89,8 @@ impl<T: deviation::Number> DeviationReducer for Deviation<T> {
     type Number = T;
 }
 
-/// Calls `f`, which writes results to its argument: the elements of `out`. If `out` has 16-bit floats, the argument is a float32 buffer
-/// instead, whose elements are then rounded to `out`.
+/// Calls `f` with the elements of `out`, to which `f` writes results. If `out` has 16-bit floats, `f` writes to a float32 buffer instead,
+/// whose elements are then rounded to `out`.
 fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
     // The first operand is a constant, so that the conversion is compiled for float32 results only.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
@@ -132,7 +133,7 @@ fn with_float32_values(program: &Program) -> Program {
     program
 }
 
-/// Computes the outputs of a planned call of kernel family Reduce.
+/// Computes the outputs of a planned call of the kernel family `Reduce`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce(work) => reduce(call, work),

@@ -28,15 +28,15 @@ pub(crate) trait Reducer: Sized + 'static {
     /// used dtypes.
     const HAS_AVX512_VERSION: bool = true;
 
-    /// Whether the result for a leaf equals the merge of the accumulators ([`Reducer::accumulator_of`]) of the leaf's elements, so that
-    /// several leaves may be reduced interleaved.
+    /// Whether the result for a leaf (a block of consecutive elements) equals the merge of the accumulators of its elements. Several leaves
+    /// may then be reduced interleaved.
     const LEAVES_MAY_INTERLEAVE: bool = false;
 
-    /// Whether [`RowsLoop`](loops::RowsLoop) contains a second copy of the loop over a leaf, for whole groups of leaves, whose length is
-    /// known at compile time. Complex numbers gain nothing from the second copy.
+    /// Whether [`RowsLoop`](loops::RowsLoop) contains a second copy of the loop over a leaf, for whole groups of leaves. Their length is
+    /// known at compile time. Complex numbers gain nothing from it.
     const HAS_GROUP_COPY: bool = true;
 
-    /// Number of rows that are merged in order before the pairwise tree begins, where each column has a reduction. A power of two.
+    /// Number of rows that column reductions merge sequentially before the pairwise tree begins. A power of two.
     const LEAF_ROWS: usize = 16;
 
     /// Function for a fused sum of products, with the same bits as a sum over a temporary; `None` for other reductions.
@@ -51,8 +51,8 @@ pub(crate) trait Reducer: Sized + 'static {
 
     /// Reduces a leaf of 1 to [`LEAF_LEN`] elements. The first element has index `_first` in its reduction.
     ///
-    /// With the accumulator `_earlier` of earlier elements of the same reduction, an implementation may skip work that cannot change the
-    /// result. `prefetch` is the state of software prefetching for `values`, or `None` without such prefetching.
+    /// `_earlier` is the accumulator of earlier elements of the same reduction. An implementation may use it to skip work that cannot
+    /// change the result. `prefetch` is the state of software prefetching for `values`, or `None` without such prefetching.
     #[inline(always)]
     fn reduce_leaf(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<Prefetch>, _first: usize) -> Self::Acc {
         reduce_lanes::<Self>(values, prefetch)
@@ -69,8 +69,8 @@ pub(crate) trait Reducer: Sized + 'static {
         merge_group::<Self>(parts)
     }
 
-    /// Merges `rows` into the accumulators of the columns faster than element by element. The first row has index `_first` in the
-    /// reductions; `_begin` starts new ones. Returns `false` without merging if there is no such loop.
+    /// Merges `rows` into the accumulators of the columns by a faster loop than one merge per element. The first row has index `_first` in
+    /// the reductions. `_begin` starts new reductions. Returns `false` without merging if there is no such loop.
     #[inline(always)]
     fn merge_rows(_acc: &mut [Self::Acc], _rows: &[&[Self::In]], _first: usize, _begin: bool) -> bool {
         false

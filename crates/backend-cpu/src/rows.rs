@@ -1,6 +1,6 @@
-//! Kernel of family Rows: expressions that combine the elements of a row with reductions of the same row, such as softmax. They are
+//! Kernel of the family `Rows`: expressions that combine the elements of a row with reductions of the same row, such as softmax. They are
 //! evaluated a few rows at a time. A row is read from memory once and stays in cache until its results are written. The result of a
-//! reduction fills its whole row, so that later steps are elementwise. A reduction has the same bits as in family Reduce.
+//! reduction fills its whole row, so that later steps are elementwise. A reduction has the same bits as in the kernel family `Reduce`.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
@@ -15,11 +15,11 @@ use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination}
 /// One task's part of one output.
 struct OutputPart<'o> {
     run: ElementsMut<'o>,
-    /// Buffer for whole rows of results. `None` unless the output stores only one element per row.
+    /// Buffer for whole rows of results, if the output stores only one element per row. `None` for other outputs.
     rows: Option<Scratch>,
 }
 
-/// Computes the outputs of a planned call of kernel family Rows.
+/// Computes the outputs of a planned call of the kernel family `Rows`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     let (inputs, len) = (call.inputs.len(), plan.length);

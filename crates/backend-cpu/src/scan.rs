@@ -1,4 +1,4 @@
-//! Kernel of family Scan: running sums, products and extremes, computed together with the fused program in one pass over the output.
+//! Kernel of the family `Scan`: running sums, products and extremes, computed together with the fused program in one pass over the output.
 //!
 //! A contiguous row is scanned in runs of [`RUN_LEN`] elements, several at once. Runs are then combined in order, and in long rows blocks
 //! of runs too. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's length,
@@ -34,7 +34,7 @@ const BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
 const MIN_TASK_COLUMNS: usize = 64;
 
-/// Computes the outputs of a planned call of kernel family Scan.
+/// Computes the outputs of a planned call of the kernel family `Scan`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan, .. }) = &call.work else { decline!("not a scan") };
     // The loop order is that of the output's memory: axes outside the scanned axis, the scanned axis, axes inside it.
@@ -111,7 +111,7 @@ trait ScanElement: Element {
     fn test_zero(self) -> Self::TestBits;
 }
 
-/// Result of a test of a float by bitwise operations. The highest bit is set if the test succeeds; the others are arbitrary.
+/// Result of testing a float by bitwise operations: the highest bit is set if the test succeeds. The other bits are arbitrary.
 trait TestBits: Copy + Default + std::ops::BitOr<Output = Self> {
     fn is_highest_bit_set(self) -> bool;
 }
@@ -156,7 +156,7 @@ macro_rules! running {
 }
 running! { exact bool i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
-    // Tests by carries into the highest bit: adding 1 to an exponent of all ones (infinity, NaN) sets it, and so does subtracting 1 from 0.
+    // Adding 1 to an exponent of all ones (infinity, NaN) carries into the highest bit. Subtracting 1 from 0 borrows from it.
     f64 as f64, f64: v => v, v; v, v; u64: magnitude!(v) + (1 << 52), magnitude!(v).wrapping_sub(1);
     f32 as f64, f32: v => v as f64, v as f32; v, v; u32: magnitude!(v) + (1 << 23), magnitude!(v).wrapping_sub(1);
     f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
@@ -191,7 +191,7 @@ trait ScanOperation<T: Element>: 'static {
     fn any_sticky(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_highest_bit_set()
     }
-    /// Returns `b` combined with `carry`, the accumulator of all elements before it, or `b` alone if `carry` is `None`.
+    /// Returns `b` combined with `carry`, the accumulator of all preceding elements. Returns `b` alone if `carry` is `None`.
     #[inline(always)]
     fn join_carry(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {
@@ -277,7 +277,7 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
 /// Scans the elements of `out`, which start at element `start` of the array. `carry` is the total of everything before them in the row.
 /// Returns the total of these elements alone.
 ///
-/// `last` is the row's last result once an element [is sticky](ScanOperation::is_sticky); totals are unused from then on.
+/// Once an element [is sticky](ScanOperation::is_sticky), `last` is the row's last result, and totals are no longer used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,

@@ -1,4 +1,4 @@
-//! Kernel of family Scatter: stores values in the target's rows that indices select, or combines them with these rows.
+//! Kernel of the family `Scatter`: stores values in the target's rows that indices select, or combines them with these rows.
 //!
 //! Indices are checked before the first write. Each thread owns a range of the target's memory, reads all indices, and applies the values
 //! of its rows in order. The result is that of a loop over the values, for any number of threads.
@@ -23,7 +23,7 @@ const INDEX_BLOCK_LEN: usize = 256;
 const PREFETCH_DISTANCE: usize = 16;
 /// Maximum number of bytes of a target that is updated without prefetching.
 const MAX_CACHED_BYTES: usize = 1 << 18;
-/// Approximate cost of one access to an element at a random index, in cheap operations.
+/// Approximate cost of one access to an element at a random index, in elementary operations.
 const COST_PER_ELEMENT: usize = 4;
 /// Maximum number of threads for rows shorter than [`MIN_LONG_ROW`]. Every thread reads all indices, so more threads do not help if rows
 /// are short.
@@ -31,7 +31,7 @@ const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
 /// Minimum number of elements of a long row, for which reading an index costs little compared with writing the row.
 const MIN_LONG_ROW: usize = 32;
 
-/// Computes the outputs of a planned call of kernel family Scatter.
+/// Computes the outputs of a planned call of the kernel family `Scatter`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Scatter(work), [indices, values, ..], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a scatter of values by indices")
@@ -136,7 +136,7 @@ fn write_row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
 
 /// Loops of a scatter. Offsets and strides are in elements.
 struct Scatter {
-    /// Number of rows of the target. `first` is the offset of row 0, and `stride` the distance between rows.
+    /// Number of rows of the target array. `first` is the offset of row 0, and `stride` the distance between rows.
     extent: usize,
     first: usize,
     stride: isize,
@@ -154,7 +154,7 @@ struct Task<'a> {
     rows: std::ops::Range<usize>,
     /// Range along the first axis of a row, if a row has axes.
     first_axis: std::ops::Range<usize>,
-    /// Offset in the target of the start of `memory`.
+    /// Offset of the first element of `memory` in the target array.
     begin: usize,
     memory: ElementsMut<'a>,
 }
@@ -186,7 +186,7 @@ impl Scatter {
         let row_size: usize = self.dims.iter().product();
         let wanted = threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST_PER_ELEMENT));
         let (distance, row_span) = (self.stride.unsigned_abs(), self.row_span(0));
-        // The offset of the lowest row.
+        // Computes the offset of the row with the lowest address.
         let lowest = if self.stride < 0 { self.first - (self.extent - 1) * distance } else { self.first };
         let all_rows = (self.extent - 1) * distance;
         let whole = self.dims.first().copied().unwrap_or(1);
@@ -238,7 +238,7 @@ impl Scatter {
             *extent = first_axis.len();
             (to, from) = (to + first_axis.start as isize * self.target[0], from + first_axis.start as isize * self.values[0]);
         }
-        // Axes with a larger stride than the rows are outer loops.
+        // Axes with a larger stride than the rows become outer loops.
         let outer = self.target.iter().take_while(|stride| stride.unsigned_abs() > self.stride.unsigned_abs()).count();
         let inner = RowAxes { dims: &dims[outer..], target: &self.target[outer..], values: &self.values[outer..] };
         RowAxes { dims: &dims[..outer], target: &self.target[..outer], values: &self.values[..outer] }.for_each(
@@ -285,7 +285,7 @@ impl Scatter {
             };
         }
         let at = |number: usize| to + number as isize * self.stride;
-        // Positions of the numbers in the range, collected without branches: about half of the comparisons would be mispredicted.
+        // Collects the positions of the row numbers in the range without branches, because half of the comparisons would be mispredicted.
         let (mut chosen, mut count) = ([0u16; INDEX_BLOCK_LEN], 0);
         for (k, number) in numbers.iter().enumerate() {
             chosen[count.min(INDEX_BLOCK_LEN - 1)] = k as u16;
@@ -303,10 +303,10 @@ impl Scatter {
     }
 }
 
-/// Replaces elements of `target` by `f(element, value)`, for pairs of an index and a value. Indices outside are skipped.
+/// Replaces elements of `target` by `f(element, value)`, for pairs of an index and a value. Indices outside `target` are skipped.
 #[inline(always)]
 fn update_elements<T: Element>(target: &mut [T], pairs: impl Iterator<Item = (usize, T)> + Clone, f: &impl Fn(T, T) -> T) {
-    // Prefetching costs more than it saves where the target is in the cache.
+    // Prefetching does not pay off if the target is in the cache.
     if size_of_val(target) <= MAX_CACHED_BYTES {
         for (index, value) in pairs {
             if let Some(element) = target.get_mut(index) {
@@ -329,8 +329,8 @@ fn update_elements<T: Element>(target: &mut [T], pairs: impl Iterator<Item = (us
     }
 }
 
-/// Like [`update_elements`], for a target whose first element has number `first`. Numbers outside are removed first, without branches:
-/// about half of the comparisons would be mispredicted.
+/// Works like [`update_elements`] for a target whose first element has row number `first`. First removes row numbers outside the target,
+/// without branches, because half of the comparisons would be mispredicted.
 #[inline(always)]
 fn update_elements_in_range<T: Element>(target: &mut [T], numbers: &[usize], first: usize, values: &[T], f: &impl Fn(T, T) -> T) {
     let (mut indices, mut positions, mut count) = ([0; INDEX_BLOCK_LEN], [0u16; INDEX_BLOCK_LEN], 0);

@@ -1,4 +1,4 @@
-//! Kernel of family Select: the elements where a condition is true (boolean mask), and their indices (`nonzero`).
+//! Kernel of the family `Select`: the elements where a condition is true (boolean mask), and their indices (`nonzero`).
 //!
 //! The condition is computed once, in tiles, into a bitmap. The number of set bits per chunk gives each task its output range.
 
@@ -16,7 +16,7 @@ const TASK_ELEMENTS: usize = 1 << 15;
 /// Number of elements of the condition per 64-bit word of the bitmap.
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// Computes the outputs of a planned call of kernel family Select.
+/// Computes the outputs of a planned call of the kernel family `Select`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();

@@ -1,7 +1,7 @@
 //! Evaluation of fused programs in tiles: blocks of consecutive elements, short enough that all intermediate values stay in L1.
 //!
-//! Contiguous inputs are read in place; others are first gathered into scratch blocks. The families Map, Rows and Fft write results to
-//! outputs ([`ResultDestination`]). The families Reduce, Scan, Select and Histogram read them tile by tile.
+//! Contiguous inputs are read in place; others are first gathered into scratch blocks. The kernel families `Map`, `Rows` and `Fft` write
+//! results to outputs ([`ResultDestination`]). The families `Reduce`, `Scan`, `Select` and `Histogram` read them tile by tile.
 
 mod instruction;
 mod nest;
@@ -36,7 +36,7 @@ pub(crate) struct CompiledProgram<'a> {
     schedule: Arc<Schedule>,
     /// Whether outputs are written with non-temporal stores.
     streamed: bool,
-    /// The input numbers of the two factors, if the program is a single product.
+    /// If the program is a single product: the indices of the inputs that are its factors.
     factors: Option<[usize; 2]>,
 }
 
@@ -69,13 +69,13 @@ impl<'a> CompiledProgram<'a> {
         self.program.is_identity() && self.nest.inputs.first().is_some_and(|input| input.access == AccessPattern::Flat)
     }
 
-    /// Returns the cost per element in cheap operations: one for memory traffic, plus the cost of the program's steps.
+    /// Returns the cost per element in elementary operations: one for memory traffic, plus the cost of the program's steps.
     pub fn cost_per_element(&self) -> usize {
         self.schedule.cost
     }
 }
 
-/// Returns the input numbers of both factors, if the program only multiplies two float inputs or squares one.
+/// Returns the input indices of both factors, if the program only multiplies two float inputs or squares one.
 fn find_product_factors(program: &Program) -> Option<[usize; 2]> {
     let (root, inputs) = program.steps.split_last()?;
     let (StepKind::Apply(op), DType::F32 | DType::F64) = (root.kind, root.dtype) else { return None };
@@ -89,7 +89,7 @@ fn find_product_factors(program: &Program) -> Option<[usize; 2]> {
     Some([input(root.args().first()?)?, input(root.args().last()?)?])
 }
 
-/// A fused program over contiguous inputs that fit one tile. Its evaluation gathers no inputs; only constants are prepared.
+/// A fused program over contiguous inputs that fit one tile. Evaluating it gathers no inputs; only constants are prepared.
 pub(crate) struct SingleTile<'a> {
     program: &'a Program,
     schedule: Arc<Schedule>,
@@ -151,7 +151,8 @@ pub(crate) struct Evaluator<'c, 'a> {
     gathered: SmallVec<[Scratch; 4]>,
     /// The current tile of each input that is read in place.
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
-    /// For each input, the band (neighbouring rows) in the input's gather buffer. Used only by evaluators from [`Evaluator::in_bands`].
+    /// For each input, the band (several neighbouring rows) in the input's gather buffer. Used only by evaluators from
+    /// [`Evaluator::in_bands`].
     bands: SmallVec<[BufferedBand; 4]>,
     /// Number of elements per row, for reductions along rows.
     row: usize,
@@ -258,8 +259,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         schedule.first_result(&inputs, self.blocks.read_all(), len)
     }
 
-    /// Like [`Evaluator::evaluate`], but also returns a prefetching state for the caller's loop over the values. That loop then prefetches
-    /// the next elements of one input. `None` if no input is suitable or if there are few elements.
+    /// Like [`Evaluator::evaluate`], but also returns a prefetching state, with which the caller's loop prefetches the next elements of one
+    /// input. The state is `None` if no input is suitable or if there are few elements.
     pub fn evaluate_and_get_prefetch(&mut self, start: usize, len: usize) -> (Elements<'_>, Option<Prefetch>) {
         let nest = &self.compiled.nest;
         let width = self.compiled.program.output_dtype(0).itemsize();

@@ -1,8 +1,8 @@
 //! Runtime support for the code that `cuprum::kernel!` generates. Not a public interface.
 //!
-//! A user-defined body is straight-line code over one element, or loops over many elements at once. LLVM vectorises both at each SIMD
-//! level. Integers wrap, division by zero gives zero, and floats convert to integers as with Rust's `as`. The CUDA prelude for generated
-//! code implements the same semantics.
+//! The code of a user-defined operation is straight-line code over one element, or loops over many elements at once. LLVM vectorises both
+//! at each SIMD level. Integers wrap, division by zero gives zero, and floats convert to integers as with Rust's `as`. The CUDA prelude for
+//! generated code implements the same semantics.
 
 use std::convert::identity;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use cuprum_cpu_math as vmath;
 
 pub use crate::reduce::{NativeReduction, Reduction, native_reduction};
 
-/// A user-defined body with its arguments, which computes one tile (a block of consecutive elements).
+/// The code of a user-defined operation with its arguments. It computes one tile (a block of consecutive elements).
 pub trait Tile {
     /// Element type of the result.
     type Out: Element;
@@ -98,7 +98,7 @@ pub fn polynomial<I: Isa, T: Math, const N: usize>(x: T, coefficients: &[T; N]) 
     lower.iter().rev().fold(highest, |sum, &c| sum.mul_add::<I>(x, c))
 }
 
-/// Number types that user-defined bodies compute with.
+/// Number types that user-defined operations compute with.
 pub trait Number: Element + PartialOrd + Default {
     /// Returns `self + b`. Integers wrap in this and all other operations.
     fn add(self, b: Self) -> Self;
@@ -120,7 +120,7 @@ pub trait Number: Element + PartialOrd + Default {
     fn min(self, b: Self) -> Self;
 }
 
-/// Integer types that user-defined bodies compute with.
+/// Integer types that user-defined operations compute with.
 pub trait Integer: Number {
     /// Bitwise and.
     fn and(self, b: Self) -> Self;
@@ -222,8 +222,8 @@ impl Cast<bool> for bool {
     }
 }
 
-/// Mathematical functions of user-defined bodies, named as in Rust's standard library. Functions with the parameter `I`, except `mul_add`,
-/// are those of `cuprum-cpu-math`. A function sets `rare` for an argument that needs the exact pass ([`Isa::IS_EXACT_PASS`]).
+/// Mathematical functions of user-defined operations, named as in Rust's standard library. Functions with the parameter `I`, except
+/// `mul_add`, are those of `cuprum-cpu-math`. A function sets `rare` for an argument that needs the exact pass ([`Isa::IS_EXACT_PASS`]).
 pub trait Math: Number {
     /// Returns whether the value is NaN.
     fn is_nan(self) -> bool;

@@ -1,5 +1,5 @@
 //! Compilation of kernels, with a process-wide cache. The calling thread compiles the kernels, or a background thread compiles them while
-//! the base accelerator runs the calls.
+//! the accelerator `cuda` runs the calls.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,7 +35,7 @@ impl CompiledKernels {
     }
 }
 
-/// Compiled kernels, or the reason why their source does not compile with the installed CCCL.
+/// The compiled kernels, or the reason why their source does not compile with the installed CCCL.
 type CompileResult = std::result::Result<CompiledKernels, Arc<str>>;
 
 static KERNEL_CACHE: LazyLock<SingleFlight<CompileResult>> = LazyLock::new(SingleFlight::default);
@@ -58,7 +58,7 @@ fn lock_background_states() -> MutexGuard<'static, HashMap<Box<[u8]>, Background
     BACKGROUND_STATES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Behaviour of a call whose kernels are not in the cache.
+/// Action for a call whose kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MissAction {
     /// The calling thread compiles. Used if the call must not decline. Also used if a background compilation of the kernels has failed, so
@@ -143,7 +143,7 @@ impl Drop for BackgroundJobRecord {
 
 /// Returns the kernels for a key. Compiles them from `source` if they are not in the cache.
 ///
-/// With `takes_long`, and if the settings allow it, a background thread compiles, and the call declines with a temporary reason until the
+/// If `takes_long` is set and the settings allow it, a background thread compiles. Calls then decline with a temporary reason until the
 /// compilation has ended. If a source does not compile with the installed CCCL, its calls decline with a permanent reason, and it is not
 /// compiled again.
 ///
@@ -199,8 +199,8 @@ fn find_or_compile(
 
 /// Compiles the kernels on a background thread. Returns whether a background compilation of these kernels is running.
 ///
-/// Returns false if the machine code is in the disk cache, so that loading it takes no time, if no thread can be started, or if another
-/// background compilation of these kernels has ended.
+/// Returns false in three cases: the machine code is in the disk cache, no thread can be started, or an earlier background compilation of
+/// these kernels has ended.
 fn start_background(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<bool> {
     let headers = headers::cccl_headers()?;
     if with_cuda_program(headers, source, |program| program.is_in_disk_cache(context))? {

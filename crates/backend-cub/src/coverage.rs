@@ -1,7 +1,7 @@
 //! Table of the operations and dtypes that the accelerator `cub` supports. Each row is the decision of a family's `describe_call` function
 //! on one example call.
 //!
-//! For each reason to decline, a test on a device checks that the base accelerator serves the declined call.
+//! For each reason to decline, a test on a device checks that the accelerator `cuda` serves the declined call.
 
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall};
 use cuprum_core::call;
@@ -33,8 +33,8 @@ pub struct Coverage {
     pub declined: Option<String>,
 }
 
-/// Returns the coverage table: whether the accelerator `cub` supports each operation with each dtype, if the accelerator order names `cub`.
-/// Needs no device.
+/// Returns the coverage table: whether the accelerator `cub` supports each operation with each dtype, under an accelerator order that names
+/// `cub`. Needs no device.
 ///
 /// # Errors
 /// The table of device kinds is full.

@@ -1,4 +1,4 @@
-//! Family `Histogram`: counts of values per bin, with a fused program.
+//! CUDA kernels of the family `Histogram`: counts of values per bin, with a fused program.
 
 pub mod describe;
 #[allow(unsafe_code)] // kernel launches

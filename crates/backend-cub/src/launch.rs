@@ -16,7 +16,7 @@ use crate::source::Source;
 /// Name of the accelerator.
 pub const ACCELERATOR_NAME: &str = "cub";
 
-/// A call that CUB can run, reduced to the facts that its kernels depend on.
+/// A call that CUB can run, reduced to the facts that determine its kernels.
 pub trait KernelRequest {
     /// Returns the cache key of the compiled kernels.
     fn kernel_key(&self) -> KernelKey<'_>;
@@ -27,9 +27,9 @@ pub trait KernelRequest {
     /// The name of an operation that has no CUDA implementation.
     fn cuda_source(&self) -> std::result::Result<Source, &'static str>;
 
-    /// Returns whether the kernels take seconds to compile and the base accelerator computes equal results sooner.
+    /// Returns whether the kernels take seconds to compile and the accelerator `cuda` computes equal results sooner.
     ///
-    /// Such kernels may be compiled in the background while the base accelerator runs the call.
+    /// Such kernels may be compiled in the background while the accelerator `cuda` runs the call.
     fn takes_long_to_compile(&self) -> bool {
         false
     }

@@ -60,7 +60,7 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUB)
 }
 
-/// The operations that programs may contain besides core's elementwise ones.
+/// Capabilities of kernels that run fused programs: programs may contain these operations besides the core crate's elementwise ones.
 const EXTRA_PROGRAM_OPS: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
 
 /// The kernels of the accelerator. Only the kernel of user-defined reductions is restricted to an operation, and no kernel is restricted to
@@ -88,14 +88,14 @@ fn probe() -> Availability {
 
 /// Returns the names and CUDA code of representative kernel sources, for compile checks without a device. NVRTC needs [`NVRTC_OPTIONS`] and
 /// CCCL's include directory.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     [
-        reduce::describe::sources_for_checks(),
-        segment::describe::sources_for_checks(),
-        scan::describe::sources_for_checks(),
-        select::describe::sources_for_checks(),
-        histogram::describe::sources_for_checks(),
-        sort::describe::sources_for_checks(),
+        reduce::describe::compile_check_sources(),
+        segment::describe::compile_check_sources(),
+        scan::describe::compile_check_sources(),
+        select::describe::compile_check_sources(),
+        histogram::describe::compile_check_sources(),
+        sort::describe::compile_check_sources(),
     ]
     .concat()
 }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn source_names_are_unique() {
-        let mut names: Vec<String> = sources_for_checks().into_iter().map(|(name, _)| name).collect();
+        let mut names: Vec<String> = compile_check_sources().into_iter().map(|(name, _)| name).collect();
         let all = names.len();
         names.sort();
         names.dedup();

@@ -1,4 +1,4 @@
-//! Family `Reduce` along axes, and reductions of user code (family `Custom`).
+//! CUDA kernels of the family `Reduce` along axes, and of reductions with user code (family `Custom`).
 
 pub mod describe;
 #[allow(unsafe_code)] // kernel launches
@@ -9,7 +9,7 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a reduction.
 ///
-/// `argmin` and `argmax` decline in the default accelerator order, because the base accelerator is faster
+/// `argmin` and `argmax` decline in the default accelerator order, because the accelerator `cuda` is faster
 /// (`docs/notes/accelerator-order.md`).
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let describe = |addresses: &[u64]| {

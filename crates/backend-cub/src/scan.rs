@@ -1,4 +1,4 @@
-//! Family `Scan`: inclusive scans with a fused program.
+//! CUDA kernels of the family `Scan`: inclusive scans with a fused program.
 
 pub mod describe;
 #[allow(unsafe_code)] // kernel launches

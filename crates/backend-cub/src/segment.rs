@@ -1,4 +1,4 @@
-//! Reductions of segments (family `Reduce`), with a fused program.
+//! CUDA kernels of reductions of segments (family `Reduce`), with a fused program.
 
 pub mod describe;
 #[allow(unsafe_code)] // kernel launches

@@ -1,4 +1,4 @@
-//! Family `Select`: the elements at which a condition holds, and their indices, with a fused program.
+//! CUDA kernels of the family `Select`: the elements at which a condition holds, and their indices, with a fused program.
 
 pub mod describe;
 #[allow(unsafe_code)] // kernel launches

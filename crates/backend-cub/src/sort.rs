@@ -1,4 +1,4 @@
-//! Family `Sort`: sorts, the first elements of sorted rows, and partitions.
+//! CUDA kernels of the family `Sort`: sorts, the first elements of sorted rows, and partitions.
 
 pub mod describe;
 #[allow(unsafe_code)] // kernel launches

@@ -1,5 +1,5 @@
-//! The accelerator `cuda`: the base accelerator of the device kind `cuda`. It requires the NVIDIA driver and NVRTC, and uses cuBLAS and
-//! cuFFT if they are installed.
+//! The accelerator `cuda`: the own accelerator of CUDA devices, and the fallback of every call (base). It requires the NVIDIA driver and
+//! NVRTC, and uses cuBLAS and cuFFT if they are installed.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ use crate::families::{
 };
 use crate::user_kernels::REDUCTION_KERNEL;
 
-/// The accelerator `cuda`. It is the base accelerator of the device kind `cuda`: it provides the GPUs as devices, and dispatch tries its
-/// kernels after those of all other accelerators.
+/// The accelerator `cuda`, the own (base) accelerator of CUDA devices. It provides the GPUs as devices. Dispatch tries its kernels after
+/// those of all other accelerators.
 pub static CUDA: Accelerator = Accelerator {
     name: "cuda",
     device: "cuda",
@@ -35,16 +35,16 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUDA)
 }
 
-/// Capabilities of the kernels that compute elementwise programs: a program may contain `take` and user-defined operations.
+/// Extra operations that kernels for elementwise programs accept: `take` and user-defined operations.
 const EXTRA_PROGRAM_OPS: &[Capability] = &[FusedTake, UserDefined];
 
-/// The kernels of the accelerator. A kernel with `ops` serves only these operations of its family.
+/// The kernels of the accelerator. A kernel whose `ops` are set serves only these operations of its family.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Map, map::run_cached_call).capabilities(EXTRA_PROGRAM_OPS).writes_targets(),
     Kernel::new(Family::Fill, fill::run_call),
     Kernel::new(Family::Copy, copy::run_call).writes_targets(),
     Kernel::new(Family::Random, random::run_call),
-    // Runs a gather that is not part of an expression. In a fused program, `take` is a step of the program.
+    // A gather that is not part of an expression. Inside a fused expression, `take` is a step of its program.
     Kernel::new(Family::Gather, gather::run_call),
     Kernel::new(Family::Scatter, scatter::run_call).capabilities(&[ReproducibleScatterSum]).writes_targets(),
     Kernel::new(Family::Contract, contract::run_call),
@@ -79,7 +79,7 @@ fn probe() -> Availability {
     }
 }
 
-/// The path of the NVRTC library that compiles for a device, or the reason why the device cannot be used.
+/// The path of the NVRTC library that compiles for a device, or the reason why the device is unusable.
 type Readiness = std::result::Result<PathBuf, Missing>;
 
 fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
@@ -107,7 +107,7 @@ fn readiness_with(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result
     located.map_err(|(reason, help)| Missing { name: name.into(), reason, help })
 }
 
-/// Returns `Ready` if at least one of `devices` can be used. The message of the result lists the unusable devices with their reasons.
+/// Returns `Ready` if at least one of `devices` can be used. The result's message lists the unusable devices with their reasons.
 fn availability((major, minor): (u32, u32), devices: &[Readiness]) -> Availability {
     let mut left_out: Vec<(Vec<&str>, &Missing)> = Vec::new();
     for missing in devices.iter().filter_map(|d| d.as_ref().err()) {

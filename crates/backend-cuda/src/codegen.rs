@@ -1,5 +1,5 @@
-//! CUDA C++ for core programs: the prelude of every kernel, the code of one element, and the kernel parameters as bytes.
-//! This module does not use the driver.
+//! Generates CUDA C++ for fused expressions (programs of the core crate): the prelude of every kernel, the code of one element, and the
+//! kernel parameters as bytes. This module does not use the driver.
 //!
 //! A kernel's source is [`PRELUDE`], then [`element_source`], then the kernel itself, all inside `namespace cuprum`. The
 //! kernel takes a `Params` by value: input addresses, the address of the [error word](crate::device::error_word_address),

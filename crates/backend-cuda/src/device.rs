@@ -1,5 +1,5 @@
-//! Implementation of core's device interface for CUDA: memory, host copies, synchronisation, timing. The module also has helpers for the
-//! kernels of this and other crates, which return the context, the addresses and the errors of a [`Call`].
+//! Implementation of the core crate's device interface for CUDA: memory, host copies, synchronisation, timing. The module also has helpers
+//! for the kernels of this and other crates, which return the context, the addresses and the errors of a [`Call`].
 //!
 //! Work is queued on this thread's stream of the context ([`Context::stream`]). The functions [`pointer_to_read`] and [`memory_to_read`]
 //! make that stream wait for work on other streams that writes the array. The array may be dropped once the work that reads the array is
@@ -24,7 +24,7 @@ use crate::error::CudaError;
 use crate::families::fft::cufft;
 use crate::families::linalg::cusolver;
 
-/// The name of the device kind `cuda`, which is also the name of its base accelerator.
+/// The name of the device kind `cuda`, which is also the name of the device's own accelerator.
 pub(crate) const DEVICE_KIND_NAME: &str = "cuda";
 
 /// Device memory of an array. The memory is freed once the last owner is dropped and all streams have completed their last use of it.
@@ -235,7 +235,7 @@ fn input_buffers<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
 /// Returns the 64-bit number at the start of `buffer`. Blocks until the device has computed the number, and returns the device's errors.
 pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     let mut bytes = [0; 8];
-    buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).in_call(call)?;
+    buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).with_call_context(call)?;
     let length = u64::from_le_bytes(bytes);
     usize::try_from(length).map_err(|_| Error::value(call.op.name(), format!("a kernel counted {length} elements")))
 }
@@ -257,7 +257,7 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
             Err(Error::OutOfMemory { .. }) => return Ok(buffer as Arc<dyn Buffer>),
             exact => exact?,
         };
-        Context::copy(&exact.memory, 0, &buffer.memory, 0, bytes).in_call(call)?;
+        Context::copy(&exact.memory, 0, &buffer.memory, 0, bytes).with_call_context(call)?;
         Ok(exact as Arc<dyn Buffer>)
     });
     let fitted: SmallVec<[Arc<dyn Buffer>; 2]> = fitted.collect::<Result<_>>()?;
@@ -268,20 +268,20 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
 }
 
 /// Conversion of this crate's `Result` to core's `Result`, whose errors name the operation and device of a call.
-pub trait InCall<T> {
-    /// Converts an error to core's error, which names the operation and device of `call`.
-    fn in_call(self, call: &Call) -> Result<T>;
+pub trait WithCallContext<T> {
+    /// Converts an error to the core crate's error, which names the operation and device of `call`.
+    fn with_call_context(self, call: &Call) -> Result<T>;
 }
 
-impl<T> InCall<T> for crate::Result<T> {
+impl<T> WithCallContext<T> for crate::Result<T> {
     #[inline]
-    fn in_call(self, call: &Call) -> Result<T> {
+    fn with_call_context(self, call: &Call) -> Result<T> {
         self.map_err(|e| failed_call(call, e))
     }
 }
 
-/// Returns core's error for `failure`, an error of the driver or a library. The message includes the dtypes and shapes of the inputs of
-/// `call`.
+/// Returns the core crate's error for `failure`, an error of the driver or a library. The message includes the dtypes and shapes of the
+/// inputs of `call`.
 #[cold]
 fn failed_call(call: &Call, failure: CudaError) -> Error {
     match core_error("cuda", call.op.name(), call.device, failure) {
@@ -319,8 +319,8 @@ pub(crate) fn linalg_fault_code(failure: LinAlgFailure) -> u64 {
     FIRST_LINALG_FAULT + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
 }
 
-/// Returns core's error for `error`. The error for a fault of a kernel names the operation that caused the fault. All other errors name
-/// `op`.
+/// Returns the core crate's error for `error`. The error for a fault of a kernel names the operation that caused the fault. All other
+/// errors name `op`.
 #[cold]
 pub fn core_error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -350,7 +350,7 @@ fn fault_error(code: u64, operation_id: u64, value: i64, size: usize) -> Error {
     }
 }
 
-/// An open CUDA device, as core's device driver.
+/// An open CUDA device, as the core crate's device driver.
 pub(crate) struct CudaDevice {
     context: &'static Context,
     device: Device,
@@ -506,7 +506,7 @@ impl DeviceDriver for CudaDevice {
     }
 }
 
-/// A captured graph, as core's device graph.
+/// A captured graph, as the core crate's device graph.
 struct CudaGraph {
     graph: driver::Graph,
     device: Device,
@@ -527,7 +527,7 @@ impl DeviceGraph for CudaGraph {
     }
 }
 
-/// A CUDA event with timing, as core's device event.
+/// A CUDA event with timing, as the core crate's device event.
 struct CudaEvent {
     event: driver::Event,
     device: Device,
@@ -596,7 +596,7 @@ mod tests {
         let work = Work::Gather(cuprum_core::call::Gather { axis: 0 });
         let error = calls::with_call(TAKE, &[a, b], &[], work, |call| {
             let failed: crate::Result<()> = Err(CudaError::Driver { call: "cuLaunchKernel", code: 1, name: "NAME".into() });
-            failed.in_call(call).unwrap_err().to_string()
+            failed.with_call_context(call).unwrap_err().to_string()
         });
         assert_eq!(error, "[take] cuda failed: cuLaunchKernel failed: NAME (1) (called with float32 (3, 4), float32 (4,))");
     }

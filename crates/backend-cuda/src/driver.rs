@@ -48,4 +48,4 @@ pub(crate) use per_device::PerDevice;
 pub(crate) use pinned::{allocate_pinned, is_pinned};
 pub(crate) use primary_context::check_result;
 pub use probe::{DeviceInfo, DriverInfo, probe, require_function};
-pub use scratch::{COUNTERS, Scratch};
+pub use scratch::{COUNTER_COUNT, Scratch};

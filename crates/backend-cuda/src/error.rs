@@ -1,6 +1,6 @@
 //! Errors of the CUDA driver, the compiler NVRTC, and CUDA libraries.
 //!
-//! A [`CudaError`] names no operation or shape. [`crate::device`] adds these when it converts the error to core's error type.
+//! A [`CudaError`] names no operation or shape. [`crate::device`] adds these when it converts the error to the core crate's error type.
 
 use crate::driver::sys::CUresult;
 

@@ -58,7 +58,7 @@ impl<T> LaunchCache<T> {
     pub fn find<R>(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, f: impl FnOnce(&T) -> R) -> Option<R> {
         let find = |LaunchCache(slots): &LaunchCache<T>| {
             let slots = slots.try_borrow().ok()?;
-            let entry = slots.get(slot(key))?.as_deref().filter(|entry| entry.matches(key))?;
+            let entry = slots.get(slot_index(key))?.as_deref().filter(|entry| entry.matches(key))?;
             Some(f(&entry.value))
         };
         table.try_with(find).ok().flatten()
@@ -72,7 +72,7 @@ impl<T> LaunchCache<T> {
         let _ = table.try_with(|LaunchCache(slots)| {
             if let Ok(mut slots) = slots.try_borrow_mut() {
                 slots.resize_with(SLOT_COUNT, || None);
-                slots[slot(key)] = Some(Box::new(entry));
+                slots[slot_index(key)] = Some(Box::new(entry));
             }
         });
     }
@@ -85,7 +85,7 @@ impl<T> Default for LaunchCache<T> {
 }
 
 /// Returns the index of the slot for `key`.
-fn slot(key: &KernelKey) -> usize {
+fn slot_index(key: &KernelKey) -> usize {
     key.fingerprint() as usize % SLOT_COUNT
 }
 

@@ -9,8 +9,8 @@
 //! - [`user_kernels`]: kernels that the user writes.
 //! - [`interop`]: memory and streams of other CUDA libraries.
 //!
-//! [`device`] implements core's device interface, [`launch_cache`] caches kernels per thread, and [`accelerator`] registers the accelerator
-//! `cuda`.
+//! [`device`] implements the core crate's device interface, [`launch_cache`] caches kernels per thread, and [`accelerator`] registers the
+//! accelerator `cuda`.
 //!
 //! `unsafe` is denied here and allowed only in the modules marked with a reason.
 

@@ -227,7 +227,7 @@ fn context(device: Device) -> Result<&'static driver::Context> {
 pub struct RawModule {
     module: Arc<Module>,
     device: Device,
-    /// Name expressions and their mangled names.
+    /// C++ names of the kernels, and their mangled names.
     lowered: Arc<[(String, String)]>,
     /// The CUDA C++ source. Empty for a module that was loaded from machine code.
     source: Arc<str>,

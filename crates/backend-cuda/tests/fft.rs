@@ -1,9 +1,9 @@
-//! Family Fft on a real device, against the CPU backend, whose own tests compare it with the definition.
+//! The kernel family `Fft` on a real device, against the CPU backend, whose own tests compare it with the definition.
 
 use std::thread;
 
 use cuprum_backend_cpu as _;
-use cuprum_backend_cuda::cufft::{self, MAX_PLANS};
+use cuprum_backend_cuda::cufft::{self, MAX_CACHED_PLANS};
 use cuprum_backend_cuda::{device, testing};
 use cuprum_core::ops::fft::{Norm, fft, fftn, hfft, ifft, ifftn, ihfft, irfft, irfftn, rfft, rfftn};
 use cuprum_core::{Complex, DType, Device, NdArray, Result, Stream, explain, f16, s, with_device, with_fusion, with_stream};
@@ -190,10 +190,10 @@ fn plans_are_cached_and_their_number_is_bounded() {
         let a = numbers(&[4, 3000], DType::C64).to_device(device).unwrap();
         let first = fft(&a, Some(1000), -1, PLAIN).unwrap();
         first.eval().unwrap();
-        for n in 1..=MAX_PLANS + 20 {
+        for n in 1..=MAX_CACHED_PLANS + 20 {
             fft(&a, Some(2 * n), -1, PLAIN).unwrap().eval().unwrap();
         }
-        assert!(context.fft_plan_count() <= MAX_PLANS + 1, "{}", context.fft_plan_count());
+        assert!(context.fft_plan_count() <= MAX_CACHED_PLANS + 1, "{}", context.fft_plan_count());
         assert_eq!(values(&fft(&a, Some(1000), -1, PLAIN).unwrap()), values(&first), "a plan made again");
     });
 }

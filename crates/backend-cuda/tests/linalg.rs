@@ -19,7 +19,7 @@ use cuprum_core::ops::linalg::{
 use cuprum_core::profiler::{BenchmarkLimits, benchmark_on};
 use cuprum_core::random::Generator;
 use cuprum_core::testing::linalg::{
-    Case, Kind, check_eigen, check_hermitian, check_rectangular, check_square, check_systems, check_triangular,
+    Case, MatrixKind, check_eigen, check_hermitian, check_rectangular, check_square, check_systems, check_triangular,
 };
 use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, Stream, with_device, with_stream};
 
@@ -39,9 +39,16 @@ fn with_library(test: impl FnOnce(Device)) {
     });
 }
 
-fn kinds(dtype: DType) -> Vec<Kind> {
+fn kinds(dtype: DType) -> Vec<MatrixKind> {
     let far = if dtype.real() == DType::F32 { 1e18 } else { 1e30 };
-    vec![Kind::Random, Kind::Graded, Kind::RankDeficient, Kind::Scaled(far), Kind::Scaled(1.0 / far), Kind::Zero]
+    vec![
+        MatrixKind::Random,
+        MatrixKind::Graded,
+        MatrixKind::RankDeficient,
+        MatrixKind::Scaled(far),
+        MatrixKind::Scaled(1.0 / far),
+        MatrixKind::Zero,
+    ]
 }
 
 /// A test of the cases of one kind.
@@ -99,7 +106,7 @@ fn square_matrices_by_the_libraries() {
         with_path(Path::Library, || {
             for dtype in DTYPES {
                 let case = |n: usize, kind| Case { device, dtype, batch: 1 + n % 3, rows: n, columns: n, kind };
-                check_all([1, 2, 3, 17, 32, 33, 64, 100].map(|n| case(n, Kind::Random)), check_square);
+                check_all([1, 2, 3, 17, 32, 33, 64, 100].map(|n| case(n, MatrixKind::Random)), check_square);
                 check_all(kinds(dtype).into_iter().flat_map(|kind| [3, 33].map(|n| case(n, kind))), check_square);
             }
         });
@@ -112,7 +119,7 @@ fn square_matrices_by_routines_for_batches() {
         with_path(Path::LibraryBatch, || {
             for dtype in DTYPES {
                 let case = |n: usize, kind| Case { device, dtype, batch: 2 + n % 3, rows: n, columns: n, kind };
-                let random = || [1, 2, 3, 17, 33, 64, 130].map(|n| case(n, Kind::Random));
+                let random = || [1, 2, 3, 17, 33, 64, 130].map(|n| case(n, MatrixKind::Random));
                 check_all(random(), check_systems);
                 check_all(random(), check_hermitian);
                 check_all(kinds(dtype).into_iter().map(|kind| case(33, kind)), check_systems);
@@ -129,7 +136,7 @@ fn rectangular_matrices_by_the_libraries() {
             for dtype in DTYPES {
                 let case = |(rows, columns): (usize, usize), kind| Case { device, dtype, batch: 1 + rows % 3, rows, columns, kind };
                 let extents = [(1, 1), (1, 5), (5, 1), (3, 2), (17, 32), (33, 17), (40, 3), (3, 40), (64, 64), (100, 70), (64, 100)];
-                check_all(extents.map(|extents| case(extents, Kind::Random)), check_rectangular);
+                check_all(extents.map(|extents| case(extents, MatrixKind::Random)), check_rectangular);
                 check_all(kinds(dtype).into_iter().flat_map(|kind| [(2, 3), (33, 17), (17, 33)].map(|e| case(e, kind))), check_rectangular);
             }
         });
@@ -141,7 +148,7 @@ fn eigenvalues_of_general_matrices() {
     with_library(|device| {
         for dtype in DTYPES {
             let case = |n: usize, kind| Case { device, dtype, batch: 1 + n % 3, rows: n, columns: n, kind };
-            check_all([1, 2, 3, 17, 32, 33, 64, 100].map(|n| case(n, Kind::Random)), check_eigen);
+            check_all([1, 2, 3, 17, 32, 33, 64, 100].map(|n| case(n, MatrixKind::Random)), check_eigen);
             check_all(kinds(dtype).into_iter().flat_map(|kind| [3, 33].map(|n| case(n, kind))), check_eigen);
         }
         let empty = cuprum_core::zeros([2, 0, 0], DType::F64).unwrap();

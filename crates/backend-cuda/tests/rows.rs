@@ -55,7 +55,7 @@ fn run(f: impl FnOnce() -> Result<NdArray>) -> Result<(NdArray, Vec<CallRecord>)
     Ok((value?, records))
 }
 
-/// Runs `f` like [`run`], and checks that it is a single call of family Rows.
+/// Runs `f` like [`run`], and checks that it is a single call of the kernel family `Rows`.
 fn in_one_pass(f: impl FnOnce() -> Result<NdArray>) -> Result<NdArray> {
     let (value, records) = run(f)?;
     let families: Vec<Family> = records.iter().map(|r| r.family).collect();
@@ -289,7 +289,7 @@ fn live_intermediate_values_are_kept() {
         let want = by_row(&x, |row| vec![mean_and_variance(row).1.sqrt()])?;
         assert_close("std", &std, &want, 1e-5, 1.0)?;
         assert!(y.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
-        // Alone, it is a call of family Reduce.
+        // Alone, it is a call of the kernel family `Reduce`.
         let (max, records) = run(|| x.max(rows()))?;
         assert_eq!((max.shape(), records.len(), records[0].family), (&[50, 1][..], 1, Family::Reduce));
         let (_, records) = run(|| Ok(&max + x.max(rows())?.max(())?))?;

@@ -1,4 +1,5 @@
-//! Family Scatter on a real device: sums of floats and stores at repeated indices, against loops on the host. Family Search against the CPU.
+//! The kernel family `Scatter` on a real device: sums of floats and stores at repeated indices, against loops on the host. The family
+//! `Search` against the CPU.
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::testing;

@@ -32,8 +32,8 @@ fn describe_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, R
 
 /// Returns the description of input `n`, whose array is `array`.
 ///
-/// A broadcast mode (stride 0) is left out if the other operand and the output have the mode. cuTENSOR then treats the mode as one of the
-/// other operand only. Any other broadcast mode is a reason to decline.
+/// A mode is an axis in cuTENSOR's terms. A broadcast mode (stride 0) is left out if the other operand and the output have it. Any other
+/// broadcast mode is a reason to decline.
 fn describe_input(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<OperandDescription, Reason> {
     let (modes, other) = if n == 0 { (&plan.a, &plan.b) } else { (&plan.b, &plan.a) };
     let layout = array.layout();

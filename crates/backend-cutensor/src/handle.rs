@@ -1,6 +1,6 @@
 //! cuTENSOR on one device: library handle, creation of plans, execution. `unsafe` is allowed here for calls of the library.
 //!
-//! If the library refuses an operation, the call declines, so that the base accelerator serves it. A failed device is an error.
+//! If the library refuses an operation, the call declines, so that the accelerator `cuda` serves it. A failed device is an error.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -85,7 +85,7 @@ pub struct Handle {
     library: &'static Library,
     context: &'static Context,
     plans: PlanCache<LibraryResult<Plan>>,
-    /// Held while kernels are measured, because concurrent measurements would disturb each other.
+    /// Lock that is held while kernels are measured, because concurrent measurements would disturb each other.
     measuring: Mutex<()>,
 }
 
@@ -272,7 +272,7 @@ impl Handle {
                     times.push((variant.to_string(), time));
                     plans.push((plan, time));
                 }
-                // The kernel may be measured again later, when more memory may be free.
+                // The measurement may be repeated later, when more memory may be free.
                 Err(PlanError::Call(Error::OutOfMemory { .. })) => is_complete = false,
                 Err(PlanError::Library(error)) => is_complete &= error.is_permanent(),
                 Err(error) => return Err(error),

@@ -1,10 +1,10 @@
 //! Sums, differences and products of two or three arrays, at least one of which is transposed relative to the result: `a + b.T`,
 //! `(a - b.T) * c`.
 //!
-//! cuTENSOR serves only expressions that it rounds as NumPy does. A sum of scaled or multiplied operands declines, because cuTENSOR rounds
-//! it once instead of twice. Minimum and maximum decline, because cuTENSOR's do not propagate NaN. Complex products decline, because
-//! cuTENSOR multiplies each operand by a complex factor, which turns infinities into NaN. If no operand is transposed, the base accelerator
-//! is as fast.
+//! cuTENSOR serves only expressions that it rounds as NumPy does. A sum of scaled or multiplied operands is declined, because cuTENSOR
+//! rounds it once instead of twice. Minimum and maximum are declined, because cuTENSOR's do not propagate NaN. Complex products are
+//! declined, because cuTENSOR multiplies each operand by a complex factor, which turns infinities into NaN. If no operand is transposed,
+//! the accelerator `cuda` is as fast.
 
 use cuprum_core::call;
 use cuprum_core::call::Work;
@@ -37,7 +37,7 @@ struct Term {
     factor: f64,
 }
 
-/// The expression `A op C` or `(A op B) op C`. C is the last term and has the strides of the output.
+/// An expression that one cuTENSOR call computes: `A op C` or `(A op B) op C`. C has the strides of the output.
 #[derive(Debug)]
 struct TermExpression {
     operation: Operation,

@@ -1,4 +1,4 @@
-//! Sums and products over any axes of an array. Minimum and maximum decline, because cuTENSOR's do not propagate NaN.
+//! Sums and products over any axes of an array. Minimum and maximum are declined, because cuTENSOR's do not propagate NaN.
 
 use cuprum_core::call;
 use cuprum_core::call::Work;

@@ -7,7 +7,7 @@ use cuprum_core::{
     matmul, multiply, registry, subtract, with_accelerators, with_device, with_matmul_precision,
 };
 
-/// Runs a test on the first CUDA device with an accelerator order that names only cuTENSOR. The base accelerator follows it.
+/// Runs a test on the first CUDA device with an accelerator order that names only cuTENSOR. The accelerator `cuda` follows it.
 fn on_device(test: impl FnOnce() -> Result<()>) {
     if let Availability::Missing { why, help } = registry::availability(&CUTENSOR) {
         return testing::skip(1, format_args!("{why}; {help}"));

@@ -189,7 +189,8 @@ impl Archive {
     }
 }
 
-/// Reads the array `wanted` of a file with names. Unless `exact`, a file with a single array gives that array regardless of its name.
+/// Reads the array named `wanted` from a file of named arrays. Unless `exact` is set, the only array of a file is returned whatever its
+/// name.
 fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
     let archive = Archive::open(path)?;
     let names = archive.names();

@@ -12,10 +12,10 @@ pub struct DeviceOptions {
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Divides new arrays among so many ranks on the device
+    /// Divides each new array among this number of ranks on the device
     #[arg(long, value_name = "RANKS")]
     mesh: Option<usize>,
-    /// Accelerators in order, such as cub,cutensor; '' for the base accelerator only; auto to choose by measurement
+    /// Accelerators in order, such as cub,cutensor; '' for the device's own accelerator only; auto to choose by measurement
     #[arg(long, value_name = "LIST")]
     accelerators: Option<String>,
 }
@@ -35,7 +35,7 @@ impl DeviceOptions {
             Device::parse(device).and_then(Device::set_default).map_err(|e| option_failure("--device", e))?;
         }
         if let Some(ranks) = self.mesh {
-            // The number is checked before the list of devices is made.
+            // Checks the number of ranks before allocating the list of devices.
             let mesh = Mesh::loopback(ranks).and_then(|_| Mesh::devices(&vec![Device::current()?; ranks]));
             mesh.and_then(|mesh| Device::set_default(mesh.device())).map_err(|e| option_failure("--mesh", e))?;
         }

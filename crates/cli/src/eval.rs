@@ -151,8 +151,8 @@ fn is_binding(word: &str) -> bool {
     crate::bindings::split_binding(word).is_some() || is_archive(word) || is_standard_stream(word)
 }
 
-/// Result of a script: the value of the last statement, or the assigned variables. The computation of all values is queued on the device,
-/// but may not have ended.
+/// Result of a script: the value of the last statement, or the assigned variables. All computations are queued on the device, but may not
+/// have finished.
 enum Outcome {
     Value(Value),
     Names(Vec<(String, Value)>),

@@ -55,7 +55,7 @@ fn is_run_failure(e: &cuprum::Error) -> bool {
     use ErrorKind::*;
     match e {
         cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } => true,
-        // The listed kinds of I/O error mean a wrong path, which is bad input. Other kinds are failures of the system.
+        // The kinds of I/O error listed here mean a wrong path, which is bad input. Other kinds are failures of the system.
         cuprum::Error::Io { kind: Some(kind), .. } => {
             !matches!(kind, NotFound | PermissionDenied | IsADirectory | NotADirectory | AlreadyExists | InvalidInput | InvalidFilename)
         }

@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Returns the report of `cuprum info` as JSON, from which the text report is made.
 fn report() -> Result<Value, Failure> {
     let devices: Vec<Value> = Device::all().into_iter().map(describe_device).collect();
-    // If the setting for the order of accelerators is invalid, the accelerators are listed without their positions.
+    // If the accelerator order in the settings is invalid, the report lists the accelerators without their positions.
     let placed = registry::accelerator_status().unwrap_or_default();
     let accelerators: Vec<Value> = registry::all()
         .into_iter()

@@ -49,7 +49,7 @@ struct WarmUp {
     device: Option<String>,
 }
 
-/// Run a set of workloads on each device under each order of accelerators, check the results, and show the times.
+/// Run a set of workloads on each device under each accelerator order, check the results, and show the times.
 #[derive(clap::Args, Debug)]
 struct Tour {
     /// Use small arrays and few repeats
@@ -60,7 +60,7 @@ struct Tour {
     json: bool,
 }
 
-/// Time an expression on host and device, with warm-up and repeats, or make a page from measurements.
+/// Time an expression on host and device, with warm-up and repeats, or make a page from measurements
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  cuprum bench 'sqrt(sum(a**2, axis=-1))' a='random((256, 1024))' --device cuda --accelerators cub\n  cuprum bench --report page --from ours.log numpy.log --limit GB_s=45"
@@ -82,7 +82,7 @@ struct Bench {
     /// Number of untimed calls before the first timed one
     #[arg(long, default_value_t = 10)]
     warmup: u32,
-    /// Time limit in seconds: no call starts later
+    /// Time limit in seconds: no call starts after it
     #[arg(long, default_value_t = 10.0, value_parser = parse_seconds)]
     max_seconds: f64,
     /// Print one JSON line instead of text

@@ -13,7 +13,7 @@ const FIRST_DISPLAY_DELAY: Duration = Duration::from_secs(2);
 /// Time between two updates of the bar.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A progress bar on standard error while the value lives. It appears after two seconds, and only on a terminal.
+/// A progress bar on standard error. It appears after two seconds, only on a terminal, and disappears when this value is dropped.
 pub struct Progress {
     /// Dropping the sender ends the thread.
     done: Option<Sender<()>>,

@@ -1,4 +1,4 @@
-//! `cuprum bench --report`: makes a static page from JSON lines of benchmarks. The page has no scripts and loads nothing.
+//! `cuprum bench --report`: makes a static page from JSON lines of benchmarks. The page has no scripts and loads no other files.
 
 mod measurements;
 mod page;
@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Output of `cuprum info --json` on the measured machine
     #[arg(long, value_name = "FILE", requires = "report")]
     machine: Option<PathBuf>,
-    /// Text below the title, such as date, commit and command
+    /// Text below the title of the page, such as date, commit and command
     #[arg(long, value_name = "TEXT", requires = "report")]
     note: Option<String>,
     /// Limit of the machine: GB_s or GFLOP_s = a number, or a workload whose rate is the limit

@@ -1,5 +1,5 @@
-//! `cuprum tour`: runs the workloads on each device under each order of accelerators. It reports the times, the accelerator
-//! that served each call, and the largest error relative to the CPU. Three sentences that follow from the results end the report.
+//! `cuprum tour`: runs the workloads on each device under each accelerator order. It reports the times, the accelerator that served each
+//! call, and the largest error relative to the CPU. Three sentences that follow from the results end the report.
 
 mod summary;
 mod text;
@@ -29,7 +29,7 @@ pub struct Options {
     pub json: bool,
 }
 
-/// The measurement of one workload on one device under one order of accelerators.
+/// The measurement of one workload on one device under one accelerator order.
 #[derive(Serialize)]
 struct TourResult {
     work: &'static str,
@@ -47,7 +47,8 @@ struct TourResult {
     message: Option<String>,
 }
 
-/// Returns the orders of accelerators to compare on `device`: none, each ready accelerator alone, and each ordered pair.
+/// Returns the accelerator orders to compare on `device`: the empty order (the device's own accelerator only), each ready accelerator
+/// alone, and each ordered pair.
 fn accelerator_orders(device: Device) -> Vec<String> {
     let kind = device.kind().name();
     let ready: Vec<&str> = registry::all()
@@ -205,7 +206,7 @@ fn print_row(row: &TourResult, json: bool) -> io::Result<()> {
         return output::print_line(serde_json::to_string(row).unwrap_or_default());
     }
     let configuration = format!("{} {}", row.device, format_order(row));
-    // Fields keep their columns, so that only messages are wrapped.
+    // Only messages are wrapped: a row of aligned columns must stay on one line.
     match &row.message {
         Some(message) => output::print_line(wrap(&format!("  {configuration} FAILED: {message}"), 4)),
         None => output::print_line(truncate(&format!(
@@ -224,8 +225,8 @@ fn truncate(line: &str) -> String {
     line.chars().take(WIDTH).collect()
 }
 
-/// Prints tables of device times and of the accelerators that ran the calls: a row per workload, a column per device and order. A table
-/// takes as many columns as fit; the next table has the others.
+/// Prints tables of device times and of the accelerators that ran the calls: a row per workload, a column per device and order. Columns
+/// that do not fit are printed in another table.
 fn print_tables(rows: &[TourResult]) -> io::Result<()> {
     let mut configurations: Vec<(String, String)> = Vec::new();
     for r in rows {
@@ -244,7 +245,7 @@ fn print_tables(rows: &[TourResult]) -> io::Result<()> {
     output::print_line("(median device time; below it the accelerator that served)")
 }
 
-/// Returns the table of the columns `configurations`.
+/// Returns the table for the columns `configurations`, pairs of a device and an accelerator order.
 fn table(rows: &[TourResult], configurations: &[(String, String)]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);

@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Variables: name=file.npy, name=file.npz:member, file.npz, name=EXPRESSION
     #[arg(value_name = "NAME=VALUE", requires = "expression")]
     bindings: Vec<String>,
-    /// Measure a set of common calls
+    /// Measure a set of representative calls
     #[arg(long)]
     suite: bool,
     /// Delete earlier measurements for all devices
@@ -37,8 +37,8 @@ pub struct Arguments {
     device: Option<String>,
 }
 
-/// Number of times that an expression runs. This is enough until each call signature has a fastest accelerator: at most one untimed call
-/// per candidate, then timed calls.
+/// Number of times that an expression runs. This is enough to find the fastest accelerator for each call signature: at most one untimed
+/// call per candidate, then timed calls.
 const RUNS_PER_EXPRESSION: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
 
 /// Expressions of `--suite` over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts
@@ -118,7 +118,7 @@ fn measure_suite() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `expression` so often that the fastest accelerator of each of its calls is known.
+/// Runs `expression` often enough to find the fastest accelerator for each of its calls.
 fn measure_expression(expression: &str, session: &mut Session) -> Result<(), Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
     for _ in 0..RUNS_PER_EXPRESSION {

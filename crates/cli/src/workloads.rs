@@ -28,7 +28,7 @@ pub struct Workload {
     pub unit: ErrorUnit,
     /// Maximum error relative to the reference, in `unit`.
     pub tolerance: f64,
-    /// Number of floating-point operations of one run; 0 if arithmetic does not limit the speed.
+    /// Number of floating-point operations of one run; 0 if arithmetic throughput is not the bottleneck.
     pub flops: f64,
 }
 
@@ -80,7 +80,7 @@ fn row_norms(x: &[NdArray]) -> Result<NdArray> {
     x[0].power(2)?.sum(-1)?.sqrt()
 }
 
-/// Returns a CSR matrix with 5 % nonzero elements and a vector: values, columns, offsets, vector.
+/// Returns a CSR matrix with 5 % nonzero elements, and a vector to multiply: values, column indices, row offsets, vector.
 fn csr_inputs(rows: usize) -> Result<Vec<NdArray>> {
     let per_row = rows / 20;
     let columns = Generator::new(5).integers(0, rows as i64, rows * per_row, DType::I64)?;
@@ -245,7 +245,7 @@ impl Workload {
         })
     }
 
-    /// Returns the reference result, computed from float64 inputs on the CPU by the base accelerator.
+    /// Returns the reference result, computed from float64 inputs by the CPU's own accelerator.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Dispatch: the registry of accelerators, the choice of a kernel from the chain of accelerators, tuning, and the trace of calls.
+//! Dispatch: the registry of accelerators, the choice of a kernel among a device's accelerators, tuning, and the trace of calls.
 
 mod chain_walk;
 mod compile_mode;

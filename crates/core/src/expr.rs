@@ -1,8 +1,8 @@
 //! Deferred evaluation of elementwise operations.
 //!
-//! Operations build an expression. The expression runs as one Map call when its value is needed, or becomes the fused input of a reduction
-//! or scan. Reductions over the last axes with `keepdims` may be deferred too (`expr/rows.rs`). Deferral does not change values, except for
-//! the last bits of sums along rows: a fused kernel may add the elements of a row in another order.
+//! Operations build an expression. The expression runs as one call of the kernel family `Map` when its value is needed, or becomes the
+//! fused input of a reduction or scan. Reductions over the last axes with `keepdims` may be deferred too (`expr/rows.rs`). Deferral does
+//! not change values, except for the last bits of sums along rows: a fused kernel may add the elements of a row in another order.
 
 mod builder;
 mod evaluate;
@@ -20,5 +20,5 @@ pub use builder::{elementwise, elementwise_group};
 pub use evaluate::run_as_composite;
 pub use fusion::{fusion_enabled, with_fusion};
 pub use host_data::IntoElements;
-pub(crate) use node::{Fold, FoldKind, Operands};
+pub(crate) use node::{Fold, FoldImplementation, Operands};
 pub use node::{NdArray, Operand};

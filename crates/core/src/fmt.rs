@@ -235,7 +235,7 @@ fn array2string_from_args(args: &Args) -> Result<Value> {
     if a.ndim() == 0 {
         return array2string(&a, &options).map(Value::Str);
     }
-    // The prefix is not written. It sets the indentation of further lines.
+    // The prefix itself is not printed. Its width is the indentation of continuation lines.
     elements_text(&a, &options, separator, prefix).map(Value::Str)
 }
 

@@ -36,8 +36,8 @@ use crate::stream::Stream;
 ///
 /// # Limits
 ///
-/// - Uploads in the closure (`from_slice`, arrays of scalars) and decisions of the host happen once. Random numbers are the same at
-///   every launch.
+/// - Uploads in the closure (`from_slice`, arrays of scalars) and host code, such as branches, run only once. Random numbers are the same
+///   at every launch.
 /// - Some operations in the closure are errors: reading a value, waiting, recording an event, copying to another device, and results whose
 ///   size depends on data (`nonzero`, selections). The device and its streams stay usable. Arrays of the failed capture report its error.
 /// - Work on other streams and threads runs as usual and must not use arrays of the capture.

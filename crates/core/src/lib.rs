@@ -1,4 +1,4 @@
-//! The core of cuprum: arrays, operations, and the dispatch of calls to kernels.
+//! The core crate of cuprum: arrays, operations, and the dispatch of calls to kernels.
 //!
 //! Applications use the facade crate `cuprum`; authors of accelerators use this crate. It has no GPU code, no thread pool and no SIMD.
 //! Backends register [`Accelerator`]s, and [`dispatch`] tries their kernels in order.

@@ -1,4 +1,4 @@
-//! Operations: definitions, fused programs, bodies of user-defined operations, plans and calls.
+//! Operations: definitions, fused programs, code of user-defined operations, plans and calls.
 
 pub mod body;
 pub mod call;

@@ -1,4 +1,5 @@
-//! Operations, one file per family: definitions of ops, result shapes and dtypes, public functions and methods, composites.
+//! Operations, one file per family: definitions of ops, result shapes and dtypes, public functions and methods, and compositions of other
+//! operations.
 //!
 //! These functions check, plan and dispatch. Kernels are in the backends.
 

@@ -22,7 +22,7 @@ pub struct BenchmarkLimits {
     pub warmup: usize,
     /// Maximum number of measured calls.
     pub repeat: usize,
-    /// Maximum duration in seconds: no call starts later, but at least one is measured.
+    /// Maximum duration in seconds. No call starts after it, but at least one call is measured.
     pub max_seconds: f64,
 }
 
@@ -139,7 +139,7 @@ impl Benchmark {
         self.calls.iter().map(|c| c.bytes).sum()
     }
 
-    /// Returns [`Benchmark::bytes`] per median time of the first device, in GB/s (10^9 bytes per second).
+    /// Returns the throughput in GB/s (10^9 bytes per second): [`Benchmark::bytes`] divided by the median time of the first device.
     pub fn gigabytes_per_second(&self) -> f64 {
         self.bytes() as f64 / self.device_times().median.max(1e-9) / 1e3
     }

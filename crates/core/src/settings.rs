@@ -75,7 +75,7 @@ const ALL_VARIABLES: [(&str, &str); 19] = [
     ("CUPRUM_LOG", "warn"),
 ];
 
-/// The only variable whose empty value has a meaning: no accelerators except the base accelerators.
+/// The only variable whose empty value has a meaning: no accelerators besides the devices' own (base) accelerators.
 pub(crate) const ACCELERATORS_VARIABLE: &str = "CUPRUM_ACCELERATORS";
 
 /// Returns every environment variable that cuprum reads, with its value in this process.
@@ -303,7 +303,7 @@ pub fn set_fusion(on: bool) {
     PROCESS_FUSION.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// The check of an environment variable that another module reads. That module submits the check for [`check`].
+/// The check of an environment variable that another module reads. That module registers it for [`check`].
 pub(crate) struct SettingCheck {
     /// Name of the environment variable.
     pub variable: &'static str,

@@ -1,4 +1,4 @@
-//! Warm-up: runs a set of common calls, so that their kernels are in the on-disk cache before a program needs them.
+//! Warm-up: runs representative calls, so that their kernels are in the on-disk cache before a program needs them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub struct WarmUp {
     pub time: Duration,
 }
 
-/// A common call, on two matrices of equal shape and dtype.
+/// A representative call that warm-up runs, on two matrices of equal shape and dtype.
 type SampleCall = fn(&NdArray, &NdArray) -> Result<NdArray>;
 
 /// Sample calls for every dtype in [`SAMPLE_DTYPES`].
@@ -70,7 +70,7 @@ const SAMPLE_DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::I6
 /// Sides of the square matrices: one fits a single thread block, the other needs many.
 const MATRIX_SIDES: [usize; 2] = [32, 1024];
 
-/// Compiles the kernels of common calls for a device and all of its accelerators.
+/// Compiles the kernels of representative calls for a device and all of its accelerators.
 ///
 /// Covers elementwise operations, reductions, scans, products, sorts, selections and copies of float32, float64, int32 and int64.
 /// The kernels are stored in the cache folder (`CUPRUM_CACHE_DIR`) for later processes. `cuprum warm-up` does the same. A program

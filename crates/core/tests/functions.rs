@@ -1,4 +1,4 @@
-//! Functions declared by `#[numpy(..)]` outside of core.
+//! Functions declared by `#[numpy(..)]` outside of the core crate.
 
 use cuprum_backend_cpu as _;
 extern crate cuprum_core as cuprum;

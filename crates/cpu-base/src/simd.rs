@@ -37,12 +37,13 @@ pub fn level() -> Level {
 pub fn processor_level() -> Level {
     /// The SIMD level, cached for the process.
     static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| detect().min(limit()))
+    *LEVEL.get_or_init(|| detect().min(highest_allowed_level()))
 }
 
-/// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value, which is an error of the first array, allows all.
+/// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value, which the first array reports as an error, allows all
+/// levels.
 #[cfg(target_arch = "x86_64")]
-fn limit() -> Level {
+fn highest_allowed_level() -> Level {
     match settings::simd_limit() {
         Ok(Some(SimdLimit::Baseline)) => Level::Baseline,
         Ok(Some(SimdLimit::Avx2)) => Level::V3,
@@ -51,7 +52,7 @@ fn limit() -> Level {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn limit() -> Level {
+fn highest_allowed_level() -> Level {
     Level::Baseline
 }
 
@@ -99,8 +100,8 @@ pub trait Isa: Copy {
     const FMA: bool;
     /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers, as operands need the others.
     const REGISTER_BYTES: usize;
-    /// Whether the loop is the second, exact pass of mathematical functions. If false, the loop is vectorised and may compute rare
-    /// arguments, such as very large ones, wrongly. A second pass then computes them exactly.
+    /// Whether the loop is the second, exact pass of mathematical functions. If false, the loop is vectorised and may give wrong results
+    /// for rare arguments, such as very large ones. A second pass then computes them exactly.
     const IS_EXACT_PASS: bool = false;
 }
 

@@ -14,13 +14,13 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use self::region::run_region;
 
-/// Minimum work for more than one thread, in cheap operations: the number of elements times the number of operations on each element. The
-/// value is about the cost of waking one thread. Miri uses a lower value, so that small inputs cover the parallel code.
+/// Minimum work for more than one thread, in elementary operations: the number of elements times the number of operations on each element.
+/// The value is about the cost of waking one thread. Miri uses a lower value, so that small inputs cover the parallel code.
 const MIN_PARALLEL_COST: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 
-/// Minimum work, in cheap operations, that uses all threads of a pool of eight or more. Less work uses three quarters of them, because a
-/// thread that shares its core with another process would delay the end. `exp` of 2^18 float32 takes 43 us on 12 of 16 threads, and 134 us
-/// on all.
+/// Minimum work, in elementary operations, that uses all threads of a pool of eight or more. Less work uses three quarters of them, because
+/// a thread that shares its core with another process would delay the end. `exp` of 2^18 float32 takes 43 us on 12 of 16 threads, and 134
+/// us on all.
 const MIN_COST_FOR_ALL_THREADS: usize = 1 << 23;
 
 thread_local! {
@@ -88,7 +88,8 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     Ok(f())
 }
 
-/// Returns the number of threads for work of `cost` cheap operations: as many as save more time than waking them takes.
+/// Returns the number of threads for work of `cost` elementary operations. It grows as long as a further thread saves more time than waking
+/// it takes.
 #[inline]
 pub fn threads_for_cost(cost: usize) -> usize {
     if cost < MIN_PARALLEL_COST {
@@ -125,9 +126,9 @@ fn run_items<I: Iterator, S>(mut items: Items<I>, init: &impl Fn() -> S, body: &
     }
 }
 
-/// The source from which one thread takes its items.
+/// The source from which one thread takes its work items.
 enum Items<'a, I> {
-    /// An iterator over all items, if one thread runs.
+    /// An iterator over all items, if only one thread runs.
     Owned(&'a mut I),
     /// An iterator that several threads share. Each thread takes the next item when it is idle.
     Shared(&'a Mutex<I>),

@@ -245,7 +245,7 @@ impl<'a> ElementsMut<'a> {
         if T::DTYPE == DType::Bool {
             // SAFETY: `ptr` points to `len` initialised bytes. A previous owner of the memory may have left bytes other than 0 and 1;
             // the mask makes them valid bools.
-            mask_bools(unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) });
+            clear_high_bits(unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) });
         }
         // SAFETY: as in `Elements::typed`, with exclusive access. Output and scratch memory is initialised, and any bytes are valid for
         // every type but bool, whose bytes are masked above.
@@ -286,7 +286,7 @@ fn panic_wrong_dtype(dtype: DType, requested: DType) -> ! {
 
 /// Clears all bits but the lowest of each byte.
 #[inline(never)]
-fn mask_bools(bytes: &mut [u8]) {
+fn clear_high_bits(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte &= 1);
 }
 

@@ -7,7 +7,7 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::loops::Kernel;
 
-/// Elements per block. The four blocks of an operation (three arguments and the result) fit L1.
+/// Number of elements per block. The four blocks of an operation (three arguments and the result) fit L1.
 const BLOCK_LEN: usize = 512;
 
 /// Returns whether `dtype` is float16 or bfloat16, which are computed in float32.

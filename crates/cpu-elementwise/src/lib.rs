@@ -1,4 +1,5 @@
-//! Elementwise loops of the CPU backend: one loop per operation and dtype, over contiguous slices that fit the first-level cache.
+//! Elementwise loops of the CPU backend: one loop per operation and dtype, over contiguous slices that are short enough for the first-level
+//! cache.
 //!
 //! `table` lists the operations, `cast` the conversions, `half` the 16-bit floats. The crate has no arrays, fused programs or threads:
 //! `cuprum-backend-cpu` splits arrays into slices. The interface is internal to that crate and changes with it.

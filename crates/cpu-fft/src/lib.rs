@@ -1,4 +1,4 @@
-//! Kernels of the CPU backend for family Fft: rustfft's transforms over strided arrays of any rank, on several threads.
+//! Kernels of the CPU backend for the family `Fft`: rustfft's transforms over strided arrays of any rank, on several threads.
 //!
 //! The kernels read arrays in memory. Kernels that read fused expressions are in `cuprum-backend-cpu`. The interface is internal to that
 //! crate and changes with it.
@@ -37,8 +37,8 @@ pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: 
 }
 
 /// Returns the axis that the first pass transforms, or `None` if there is none. For [`FftKind::RealToComplex`] it is the halved axis, along
-/// which only non-negative frequencies exist. Otherwise it is the last axis with a complex transform, or the halved axis if that is the
-/// only one.
+/// which only non-negative frequencies exist. Otherwise it is the last axis with a complex transform, or the halved axis if there is no
+/// other.
 pub fn first_axis(request: &Fft) -> Option<usize> {
     match request.kind {
         FftKind::Complex => request.axes.iter().copied().max(),

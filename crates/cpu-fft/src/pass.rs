@@ -16,13 +16,15 @@ use smallvec::SmallVec;
 use crate::line_transform::{ComplexLines, LineTransform};
 use crate::plans::Real;
 
-/// Maximum size in bytes of a panel, before or after the transform. Two panels and the transform's scratch fit the second-level cache.
+/// Maximum size in bytes of a panel: neighbouring lines (1-D slices) that are gathered and transformed together. Two panels and the
+/// transform's scratch fit the second-level cache.
 const PANEL_BYTES: usize = 128 << 10;
-/// Minimum size in bytes of one row of a panel whose lines are columns of the output: two cache lines.
+/// Minimum size in bytes of one row of a panel (neighbouring lines that are transformed together) if its lines are columns of the output:
+/// two cache lines.
 const MIN_PANEL_ROW_BYTES: usize = 128;
-/// Maximum number of lines of a panel.
+/// Maximum number of lines (1-D slices) that are gathered and transformed together as a panel.
 const MAX_PANEL_LINES: usize = 64;
-/// Approximate cost in cheap operations of one element, per factor of two in the length of the transform.
+/// Approximate cost in elementary operations of one element, per factor of two in the length of the transform.
 const COST_PER_ELEMENT_AND_BIT: usize = 2;
 /// Number of tasks per thread. Several tasks per thread balance the load.
 const TASKS_PER_THREAD: usize = 4;
@@ -108,21 +110,21 @@ pub(crate) fn transform_in_place<T: Real>(
     })
 }
 
-/// Returns the number of lines of a panel: as many as fit the cache, but at least enough to fill cache lines, and at most
-/// [`MAX_PANEL_LINES`]. `inner` is the number of neighbouring lines, or 1 for rows.
+/// Returns the number of lines (1-D slices) that are transformed together as a panel. It is the number that fits the cache, but at least
+/// enough to fill cache lines and at most [`MAX_PANEL_LINES`]. `inner` is the number of neighbouring lines, or 1 for rows.
 fn panel_lines<T, L: LineTransform<T>>(transform: &L, inner: usize) -> usize {
     let line_bytes = (transform.len_in() * size_of::<L::In>()).max(transform.len_out() * size_of::<L::Out>());
     let least = if inner > 1 { MIN_PANEL_ROW_BYTES / size_of::<L::Out>() } else { 1 };
     (PANEL_BYTES / line_bytes.max(1)).clamp(least, MAX_PANEL_LINES)
 }
 
-/// Returns the cost of all lines of a pass, in cheap operations.
+/// Returns the cost of all lines of a pass, in elementary operations.
 fn pass_cost<T, L: LineTransform<T>>(transform: &L, count: usize) -> usize {
     let n = transform.len_in().max(transform.len_out());
     count.saturating_mul(n).saturating_mul(COST_PER_ELEMENT_AND_BIT * (usize::BITS - n.leading_zeros()) as usize)
 }
 
-/// The memory of a thread for its panels and its transforms.
+/// The memory of a thread for its panels (groups of lines) and its transforms.
 struct Workspace<T: Real, L: LineTransform<T>> {
     input: HostVec<L::In>,
     output: HostVec<L::Out>,
@@ -130,7 +132,7 @@ struct Workspace<T: Real, L: LineTransform<T>> {
 }
 
 impl<T: Real, L: LineTransform<T>> Workspace<T, L> {
-    /// Allocates panels of `count` lines. Rows are written directly to the output, so they need no panel after the transform.
+    /// Allocates panels of `count` lines. Rows are written directly to the output, so they need no output panel.
     fn new(transform: &L, count: usize, is_rows: bool) -> Result<Workspace<T, L>> {
         Ok(Workspace {
             input: HostVec::new(count * transform.len_in())?,
@@ -177,7 +179,8 @@ impl FirstError {
     }
 }
 
-/// Calls `body` for blocks of rows of `out`, on several threads, with the thread's workspace and the number of the block's first row.
+/// Calls `body` for blocks of rows of `out`, on several threads. The arguments are the thread's workspace, the index of the block's first
+/// row, and the block.
 fn for_each_row_block<T: Real, L: LineTransform<T>>(
     transform: &L,
     out: &mut [L::Out],
@@ -203,8 +206,8 @@ fn for_each_row_block<T: Real, L: LineTransform<T>>(
     errors.finish()
 }
 
-/// Calls `body` for panels of columns of the matrices in `out`, on several threads, with the thread's workspace and the numbers of the
-/// matrix and of the panel's first column. Each matrix has rows of `inner` elements.
+/// Calls `body` for panels (groups of neighbouring columns) of the matrices in `out`, on several threads. The arguments are the thread's
+/// workspace, the index of the matrix, the index of the panel's first column, and the columns. Each matrix has rows of `inner` elements.
 fn for_each_panel<T: Real, L: LineTransform<T>>(
     transform: &L,
     inner: usize,

@@ -8,7 +8,7 @@ use faer::dyn_stack::{MemBuffer, StackReq};
 
 use crate::columns::Team;
 
-/// Minimum work of one task, in cheap operations.
+/// Minimum work of one task, in elementary operations such as additions.
 const MIN_TASK_COST: usize = 1 << 15;
 
 /// The matrices of a call, divided into tasks of consecutive matrices.
@@ -21,18 +21,18 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Divides the `count` matrices of `call` into tasks. The work for one matrix is `cost` cheap operations.
+    /// Divides the `count` matrices of `call` into tasks. The work for one matrix is `cost` elementary operations.
     pub(crate) fn new(call: &'a Call<'a>, count: usize, cost: usize) -> Batch<'a> {
         Batch { call, count, per_task: (MIN_TASK_COST / cost.max(1)).max(1), cost: cost.saturating_mul(count) }
     }
 
-    /// Returns the threads that one matrix may use: all, if there are fewer matrices than threads.
+    /// Returns the threads that compute one matrix: all, if there are fewer matrices than threads.
     pub(crate) fn team(&self) -> Team {
         if self.count < threads::max_threads() { Team::All } else { Team::One }
     }
 
-    /// Calls `body` for every task on several threads. The arguments are the scratch memory of the thread (from `scratch`), the index of
-    /// the task's first matrix, and the task's element of `items`. Returns the error of the matrix with the lowest index.
+    /// Calls `body` for every task on several threads. `body` receives the scratch memory of the thread (from `scratch`), the index of the
+    /// task's first matrix, and the task's element of `items`. Returns the error of the matrix with the lowest index.
     pub(crate) fn for_each<I: Send, S>(
         &self,
         items: impl ExactSizeIterator<Item = I> + Send,
@@ -79,9 +79,9 @@ pub(crate) fn allocate_scratch(op: &'static str, size: StackReq) -> Result<MemBu
 
 /// The reason why a matrix has no result.
 pub(crate) enum Failure {
-    /// The index in the batch of a matrix whose result does not exist or is not found.
+    /// Index in the batch of a matrix without a result: the result does not exist, or an iteration did not converge.
     Matrix(usize, LinAlgFailure),
-    /// An error that does not depend on the values.
+    /// An error that does not depend on the values of the matrices, such as failed allocation.
     Other(Error),
 }
 

@@ -72,13 +72,13 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
                 matrix.iter_mut().step_by(n + 1).for_each(|v| *v = T::from_base(v.real_part()));
                 let values = MatMut::from_column_major_slice_mut(matrix, n, n);
                 let decomposed = decompose(values, batch.team(), MemStack::new(memory));
-                // If any element of the triangle is NaN, so is the last diagonal element of the factor.
+                // A NaN anywhere in the triangle makes the last diagonal element of the factor NaN.
                 if !decomposed || num_traits::Float::is_nan(matrix[n * n - 1].largest_part()) {
                     return Err(Failure::Matrix(index, NotPositiveDefinite));
                 }
                 match triangle {
                     Triangle::Lower => store(matrix, n, factor, |i, j, v| if i >= j { v } else { T::zero() }),
-                    // Rows of the upper factor are adjoint columns of the lower one, in the same order in memory.
+                    // Row i of the upper factor is the adjoint of column i of the lower factor. Both have the same order in memory.
                     Triangle::Upper => {
                         for (j, (row, column)) in factor.chunks_mut(n).zip(matrix.chunks(n)).enumerate() {
                             row[..j].fill(T::zero());

@@ -1,6 +1,6 @@
 //! Loops over blocks of columns of one large matrix, on several threads.
 //!
-//! Extents alone determine the blocks, so results do not depend on the number of threads.
+//! The block boundaries depend only on the shape of the matrix, so results do not depend on the number of threads.
 
 use cuprum_core::Result;
 use cuprum_cpu_base::threads;
@@ -8,7 +8,7 @@ use faer::MatMut;
 
 use crate::field::Field;
 
-/// Columns of one block. Wider blocks leave threads without work at the end of a loop, narrower ones slow down matrix products.
+/// Number of columns of one block. Wider blocks leave threads idle at the end of a loop, narrower blocks slow down matrix products.
 pub(crate) const BLOCK_COLUMNS: usize = 96;
 
 /// Consecutive blocks of columns of a matrix.
@@ -51,8 +51,8 @@ pub(crate) enum Team {
 }
 
 impl Team {
-    /// Calls `body` with the index of the first column and each block of columns of `matrix`. The work of all blocks is `cost` cheap
-    /// operations.
+    /// Calls `body` with the index of the first column and each block of columns of `matrix`. `cost` is the work of all blocks, in
+    /// elementary operations.
     pub(crate) fn for_each_block<T: Field>(self, matrix: MatMut<'_, T>, cost: usize, body: impl Fn(usize, MatMut<'_, T>) + Sync) {
         let blocks = ColumnBlocks::new(matrix).enumerate();
         threads::for_each(blocks, self.cost(cost), || (), |(), (block, columns)| body(block * BLOCK_COLUMNS, columns));

@@ -20,7 +20,7 @@ fn compute_hermitian_eigen<W: Field>(a: MatRef<'_, W>, w: &mut [W], v: Option<Ma
     self_adjoint_evd(a, DiagMut::from_slice_mut(w), v, Par::Seq, stack, Default::default()).is_ok()
 }
 
-/// Scratch memory: a matrix, the eigenvalues, memory of faer.
+/// Scratch memory: a matrix, its eigenvalues, and the workspace of faer.
 type HermitianScratch<W> = (Vec<W>, Vec<W>, MemBuffer);
 
 /// Computes eigenvalues of Hermitian matrices, with or without eigenvectors.
@@ -155,7 +155,7 @@ fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
         let squares: f64 = column.iter().map(|v| v.times(largest.recip()).norm_sqr()).sum();
         let leading =
             column.iter().copied().fold(Complex::ZERO, |max: Complex<f64>, v| if v.norm_sqr() > max.norm_sqr() { v } else { max });
-        // An eigenvector whose largest element is real keeps its sign.
+        // Leaves an eigenvector whose largest element is real unchanged, so that its sign is kept.
         let phase = if leading.im == 0.0 { Complex::ONE } else { leading.conj() / leading.norm() };
         let factor = phase.times(1.0 / (largest * squares.sqrt()));
         for v in &mut *column {
@@ -166,7 +166,7 @@ fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
     }
 }
 
-/// Scratch memory: a matrix, its eigenvectors, the eigenvalues, memory of faer.
+/// Scratch memory: a matrix, its eigenvectors, its eigenvalues, and the workspace of faer.
 type GeneralScratch<W> = (Vec<W>, Vec<W>, Vec<Complex<f64>>, MemBuffer);
 
 /// Computes eigenvalues of general matrices, with or without eigenvectors.

@@ -19,9 +19,9 @@ pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + 
     fn conjugate(self) -> Self;
     fn times(self, factor: Self::Base) -> Self;
     fn magnitude(self) -> Self::Base;
-    /// Returns the sum of the magnitudes of the real and imaginary parts. LAPACK selects the pivot with the largest such sum.
+    /// Returns the sum of the magnitudes of the real and imaginary parts. As in LAPACK, the pivot is the element with the largest sum.
     fn sum_of_parts(self) -> Self::Base;
-    /// Returns the larger of the magnitudes of the real and imaginary parts, or NaN if one of the parts is NaN.
+    /// Returns the larger of the magnitudes of the real and imaginary parts, or NaN if either part is NaN.
     fn largest_part(self) -> Self::Base;
 }
 
@@ -81,7 +81,7 @@ macro_rules! field {
 }
 field!(f32, f64);
 
-/// A power of two by which a matrix is divided, so that products of its elements neither overflow nor underflow. Without such a scale,
+/// The power of two by which a matrix was divided, so that products of its elements neither overflow nor underflow. Without such a scale,
 /// faer's eigenvalues of matrices with a norm of 1e-18 are inexact. The power is stored as two factors, or `None` for a matrix of zeros.
 #[derive(Clone, Copy)]
 pub(crate) struct PowerOfTwoScale<R>(Option<(R, R)>);

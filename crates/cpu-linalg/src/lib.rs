@@ -1,4 +1,4 @@
-//! Kernel of family Linalg of the CPU backend: matrix decompositions and solutions of linear systems, by the crate `faer`.
+//! The CPU kernel for matrix decompositions and linear systems (kernel family `Linalg`), built on the crate `faer`.
 //!
 //! Each task takes some matrices of a batch. A thread copies one matrix at a time into column-major scratch memory, decomposes it there,
 //! and copies the factors to the outputs. If there are fewer matrices than threads, LU, Cholesky and QR decompositions and triangular
@@ -28,7 +28,7 @@ use self::matrix_function::FunctionArgument;
 use self::schur::SchurForm;
 use self::widen::Widen;
 
-/// Computes the outputs of a planned call of kernel family Linalg.
+/// Computes the outputs of a planned call of the kernel family `Linalg`.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
     if call.inputs.iter().any(|b| b.dtype() != a.dtype()) {

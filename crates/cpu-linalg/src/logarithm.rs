@@ -22,7 +22,7 @@ const PADE_MAX_NORMS: [f64; 7] = [
 /// Maximum number of square roots. The logarithm of the largest double-precision number needs 12.
 const MAX_ROOTS: usize = 100;
 
-/// Memory for logarithms of matrices of one extent.
+/// Scratch memory for logarithms of matrices of one extent.
 pub(crate) struct LogarithmScratch {
     root: Vec<C>,
     next: Vec<C>,
@@ -52,7 +52,7 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
             next.iter_mut().step_by(n + 1).for_each(|v| *v -= 1.0);
             let norm = effective_norm(next, square, power, n);
             if let Some(degree) = degree_for(norm) {
-                // One more square root is worth its cost if it lowers the degree by two.
+                // Another square root is worth its cost if it lowers the degree of the approximant by two.
                 small_enough += 1;
                 if small_enough == 2 || degree_for(0.5 * norm).is_none_or(|halved| degree <= halved + 1) {
                     break degree;
@@ -86,12 +86,13 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
     true
 }
 
-/// Returns the largest distance of a diagonal element from 1.
+/// Returns the largest distance of a diagonal element from 1: `max |t[i, i] - 1|`.
 fn distance_of_diagonal(t: &[C], n: usize) -> f64 {
     (0..n).map(|i| (t[i * n + i] - 1.0).norm()).fold(0.0, f64::max)
 }
 
-/// Returns the lowest degree of an approximant that is exact for `norm`.
+/// Returns the lowest degree of a Padé approximant that is exact to double precision for `norm`. Returns `None` if more square roots are
+/// needed.
 fn degree_for(norm: f64) -> Option<usize> {
     PADE_MAX_NORMS.iter().position(|&limit| norm <= limit).map(|index| index + 1)
 }
@@ -113,8 +114,9 @@ fn multiply_triangular(a: &[C], b: &[C], to: &mut [C], n: usize) {
     }
 }
 
-/// Returns the bound on the norm of `x` that decides the degree of the approximant. For matrices far from normal ones, norms of powers give a
-/// smaller bound than the norm (theorem 2.3 of the paper): the norms of powers 2 and 3, or of powers 3 and 4 for degrees from 3 on.
+/// Returns the bound on the norm of `x` that decides the degree of the Padé approximant. For non-normal matrices, norms of powers of `x`
+/// give a smaller bound than the norm of `x` (theorem 2.3 of the paper). Degrees 1 and 2 use the norms of powers 2 and 3, higher degrees
+/// those of powers 3 and 4.
 fn effective_norm(x: &[C], square: &mut [C], power: &mut [C], n: usize) -> f64 {
     let norm = norm_1(x, n);
     if norm <= PADE_MAX_NORMS[0] {
@@ -130,7 +132,7 @@ fn effective_norm(x: &[C], square: &mut [C], power: &mut [C], n: usize) -> f64 {
     }
     multiply_triangular(square, square, power, n);
     let fourth = norm_1(power, n).sqrt().sqrt();
-    // Degrees below 3 need the first bound.
+    // Degrees 1 and 2 use the bound from powers 2 and 3.
     bound.min(third.max(fourth)).max(PADE_MAX_NORMS[1].next_up())
 }
 
@@ -154,7 +156,8 @@ fn root_minus_one(a: C, roots: usize) -> C {
     difference / product
 }
 
-/// Adds `weight * (1 + node * x)⁻¹ x` to `log` for an upper triangular `x`. `column` is scratch memory of one column.
+/// Adds `weight * (1 + node * x)⁻¹ x` to `log` for an upper triangular `x`, one term of the partial fraction form of the Padé approximant.
+/// `column` is scratch memory of one column.
 fn add_fraction(x: &[C], log: &mut [C], node: f64, weight: f64, column: &mut [C]) {
     let n = column.len();
     for j in 0..n {
@@ -188,8 +191,8 @@ fn gauss_legendre(degree: usize) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// Returns the element at (1, 2) of the logarithm of the matrix [[a, t], [0, b]] (N. J. Higham, "Functions of Matrices", SIAM, 2008,
-/// equation 11.28).
+/// Returns element (0, 1) of the logarithm of the matrix `[[a, t], [0, b]]` (N. J. Higham, "Functions of Matrices", SIAM, 2008, equation
+/// 11.28).
 fn element_above_diagonal(a: C, b: C, t: C) -> C {
     let difference = b - a;
     if difference == C::ZERO {
@@ -205,7 +208,7 @@ fn element_above_diagonal(a: C, b: C, t: C) -> C {
     t * (atanh(z) * 2.0 + C::new(0.0, std::f64::consts::TAU * windings)) / difference
 }
 
-/// Returns the inverse hyperbolic tangent, exact for small arguments too.
+/// Returns the inverse hyperbolic tangent, accurate for small arguments too.
 fn atanh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     let below = (1.0 - x) * (1.0 - x) + y * y;

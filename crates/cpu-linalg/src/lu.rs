@@ -26,7 +26,7 @@ fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team
     if n > m {
         let (mut left, right) = a.split_at_col_mut(m);
         decompose_in_place(left.rb_mut(), pivots, team);
-        return eliminate(left.rb(), pivots, right, team);
+        return eliminate_right_columns(left.rb(), pivots, right, team);
     }
     if n <= MAX_PANEL_COLUMNS {
         return decompose_panel(a, pivots);
@@ -35,14 +35,14 @@ fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team
     let (mut left, mut right) = a.rb_mut().split_at_col_mut(half);
     let (first, second) = pivots.split_at_mut(half);
     decompose_in_place(left.rb_mut(), first, team);
-    eliminate(left.rb(), first, right.rb_mut(), team);
+    eliminate_right_columns(left.rb(), first, right.rb_mut(), team);
     decompose_in_place(right.subrows_mut(half, m - half), second, team);
     apply_pivots(left.subrows_mut(half, m - half), second);
     second.iter_mut().for_each(|pivot| *pivot += half);
 }
 
-/// Applies the elimination of the columns `left`, which are decomposed, to the columns on their right.
-fn eliminate<T: Field>(left: MatRef<'_, T>, pivots: &[usize], right: MatMut<'_, T>, team: Team) {
+/// Applies the elimination of the decomposed columns `left` to the columns on their right.
+fn eliminate_right_columns<T: Field>(left: MatRef<'_, T>, pivots: &[usize], right: MatMut<'_, T>, team: Team) {
     let (m, half) = left.shape();
     let (l_top, l_bottom) = left.split_at_row(half);
     let cost = m.saturating_mul(half).saturating_mul(right.ncols()) / 4;
@@ -139,7 +139,8 @@ fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: Ma
         solve_unit_lower_triangular_in_place(lower, block.rb_mut().subrows_mut(first, n - first), Par::Seq);
         solve_upper_triangular_in_place(factors, block, Par::Seq);
     });
-    // The factors are those of the matrix with interchanged rows, so columns of its inverse are interchanged back.
+    // The factors belong to the matrix with interchanged rows. Interchanging the columns of their inverse gives the inverse of the original
+    // matrix.
     for (i, &pivot) in pivots.iter().enumerate().rev() {
         if i != pivot {
             let (left, right) = x.rb_mut().split_at_col_mut(pivot);
@@ -154,10 +155,10 @@ fn swap_columns<T: Field>(x: ColMut<'_, T>, y: ColMut<'_, T>) {
     }
 }
 
-/// Scratch memory: a matrix, the right-hand sides, the pivots.
+/// Scratch memory: a matrix, its right-hand sides, and its pivots.
 type Scratch<T> = (Vec<T>, Vec<T>, Vec<usize>);
 
-fn scratch<T: Field>(batch: &Batch, n: usize, columns: usize) -> Result<Scratch<T>> {
+fn allocate_scratch<T: Field>(batch: &Batch, n: usize, columns: usize) -> Result<Scratch<T>> {
     let mut pivots = Vec::new();
     cuprum_core::buffer::try_reserve("lu", &mut pivots, n)?;
     pivots.resize(n, 0);
@@ -165,7 +166,7 @@ fn scratch<T: Field>(batch: &Batch, n: usize, columns: usize) -> Result<Scratch<
 }
 
 /// Returns the approximate number of operations of one decomposition of extent `n` and of the solution for `columns` right-hand sides.
-fn cost(n: usize, columns: usize) -> usize {
+fn operation_count(n: usize, columns: usize) -> usize {
     n.saturating_mul(n).saturating_mul(n / 3 + columns + 1)
 }
 
@@ -184,12 +185,12 @@ pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
 fn solve_systems<T: Field>(call: &Call, a: &Matrices<T>, b: Option<&Matrices<T>>) -> Result<Outcome> {
     let n = a.rows;
     let columns = b.map_or(n, |b| b.columns);
-    let batch = Batch::new(call, a.len(), cost(n, columns));
+    let batch = Batch::new(call, a.len(), operation_count(n, columns));
     let mut output = Output::allocate(call, 0)?;
     let solutions = output.elements_mut()?.typed::<T>();
     batch.for_each(
         solutions.chunks_mut(batch.per_task * n * columns),
-        || scratch::<T>(&batch, n, columns),
+        || allocate_scratch::<T>(&batch, n, columns),
         |(matrix, x, pivots), first, solutions| {
             for (index, solution) in (first..).zip(solutions.chunks_mut(n * columns)) {
                 a.copy(index, matrix);
@@ -224,7 +225,7 @@ pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
     let items = items.zip(pivots.elements_mut()?.typed::<i32>().chunks_mut(batch.per_task * k));
     batch.for_each(
         items,
-        || Ok((batch.zeros::<T>(m * n)?, scratch::<T>(&batch, k, 0)?.2)),
+        || Ok((batch.zeros::<T>(m * n)?, allocate_scratch::<T>(&batch, k, 0)?.2)),
         |(matrix, order), first, (factors, pivots)| {
             let results = factors.chunks_mut(m * n).zip(pivots.chunks_mut(k));
             for (index, (factors, pivots)) in (first..).zip(results) {
@@ -243,7 +244,7 @@ pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
 pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let n = a.rows;
-    let batch = Batch::new(call, a.len(), cost(n, 0));
+    let batch = Batch::new(call, a.len(), operation_count(n, 0));
     let mut values = Output::allocate(call, 0)?;
     let decompose = |(matrix, diagonal, pivots): &mut Scratch<T>, index: usize| {
         a.copy(index, matrix);
@@ -258,7 +259,7 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
         let mut logs = Output::allocate(call, 1)?;
         batch.for_each(
             chunks.zip(logs.elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task)),
-            || scratch::<T>(&batch, n, 1),
+            || allocate_scratch::<T>(&batch, n, 1),
             |scratch, first, (signs, logs)| {
                 for (index, (sign, log)) in (first..).zip(signs.iter_mut().zip(logs)) {
                     (*sign, *log) = sign_and_log_of_product(decompose(scratch, index), &scratch.1);
@@ -270,7 +271,7 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
     }
     batch.for_each(
         chunks,
-        || scratch::<T>(&batch, n, 1),
+        || allocate_scratch::<T>(&batch, n, 1),
         |scratch, first, values| {
             for (index, value) in (first..).zip(values) {
                 *value = product(decompose(scratch, index), &scratch.1);

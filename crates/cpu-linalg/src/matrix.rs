@@ -42,7 +42,7 @@ impl<'a, T: Field> Matrices<'a, T> {
         self.batch.iter().product()
     }
 
-    /// Returns the index of the first element of matrix `n` in the buffer.
+    /// Returns the index in the buffer of the first element of matrix `n`.
     fn start(&self, n: usize) -> isize {
         let (mut at, mut rest) = (self.offset as isize, n);
         for (&extent, &stride) in self.batch.iter().zip(&self.batch_strides).rev() {

@@ -1,4 +1,4 @@
-//! Functions of matrices, computed on the complex Schur form in double precision.
+//! Functions of square matrices, such as logarithms and square roots, computed from the complex Schur form in double precision.
 
 use cuprum_core::call::MatrixFunction;
 use cuprum_core::error::LinAlgFailure::{self, Singular};
@@ -15,15 +15,15 @@ use crate::schur::{SchurForm, SchurScratch};
 use crate::square_root::triangular_square_root;
 use crate::widen::Widen;
 
-/// The decomposition of one matrix: a Schur form with its basis in complex numbers.
+/// The Schur decomposition of one matrix in complex numbers: the triangular form and the unitary basis.
 struct ComplexForm {
     t: Vec<C>,
     z: Vec<C>,
-    /// Whether the values of the function on the matrix are real numbers.
+    /// Whether the function of the matrix is a real matrix.
     has_real_values: bool,
 }
 
-/// A double-precision type of matrices that have functions.
+/// A double-precision element type of matrices whose functions can be computed.
 pub(crate) trait FunctionArgument: Sized + Copy {
     /// Whether the type is real.
     const IS_REAL: bool;
@@ -45,7 +45,7 @@ impl FunctionArgument for C {
 }
 
 impl ComplexForm {
-    /// Converts a Schur form to complex numbers. A real form with blocks on its diagonal becomes triangular.
+    /// Converts a Schur form to complex numbers. The 2-by-2 diagonal blocks of a real form become triangular.
     fn assign<W: FunctionArgument>(&mut self, t: &[W], z: &[W], n: usize) {
         let copy = |to: &mut [C], from: &[W]| to.iter_mut().zip(from).for_each(|(to, v)| *to = v.into_complex());
         copy(&mut self.t, t);
@@ -59,15 +59,15 @@ impl ComplexForm {
                 self.triangularize_block(n, i);
             }
         });
-        // An eigenvalue on the branch cut has the imaginary part of the upper side.
+        // Replaces imaginary parts of -0.0 by 0.0, so that eigenvalues on a branch cut are on its upper side.
         self.t.iter_mut().step_by(n + 1).filter(|v| v.im == 0.0).for_each(|v| v.im = 0.0);
     }
 
-    /// Removes the element below the diagonal in column `i` by a unitary transformation of two rows and columns.
+    /// Zeroes the element below the diagonal in column `i` by a unitary transformation of two rows and two columns.
     fn triangularize_block(&mut self, n: usize, i: usize) {
         let [a, b, c, d] = [(i, i), (i, i + 1), (i + 1, i), (i + 1, i + 1)].map(|(row, column)| self.t[column * n + row]);
         let half = (a - d) * 0.5;
-        // (shift, c) is an eigenvector for the eigenvalue d + shift.
+        // The vector (shift, c) is an eigenvector of the block, for the eigenvalue d + shift.
         let shift = half + (half * half + b * c).sqrt();
         let length = shift.norm().hypot(c.norm());
         let (x, y) = (shift / length, c / length);
@@ -87,7 +87,7 @@ impl ComplexForm {
     }
 }
 
-/// Replaces `b` by `a @ b`, or by `b @ aᴴ` with `adjoint`. `product` is scratch memory.
+/// Replaces `b` by `a @ b`, or by `b @ aᴴ` if `adjoint` is set. `product` is scratch memory.
 fn multiply(a: &[C], b: &mut [C], product: &mut [C], n: usize, adjoint: bool) {
     let matrix = |values| MatRef::from_column_major_slice(values, n, n);
     let to = MatMut::from_column_major_slice_mut(product, n, n);

@@ -46,7 +46,7 @@ fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflection
     Ok(())
 }
 
-/// Writes the first columns of the factor Q to `q` (m, columns), by the reflections of [`decompose_in_place`].
+/// Writes the first columns of the factor Q to `q` (m, columns). `basis` and `reflections` are the results of [`decompose_in_place`].
 #[inline(never)]
 fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_, T>, q: MatMut<'_, T>) -> Result<()> {
     let ((block, k), m) = (reflections.shape(), q.nrows());
@@ -59,7 +59,7 @@ fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_,
             columns.fill(T::zero());
             let end = start + columns.ncols();
             columns.rb_mut().subrows_mut(start, end - start).diagonal_mut().fill(T::one());
-            // A panel to the right of these columns of the identity does not change them.
+            // A panel of reflections to the right of these columns does not change columns of the identity.
             for first in (0..k.min(end)).step_by(block).rev() {
                 let (rows, width) = (m - first, block.min(k - first));
                 let panel = basis.submatrix(first, first, rows, width);
@@ -132,7 +132,8 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
     call.done(outputs.into_iter().map(Output::finish))
 }
 
-/// Computes the decomposition of each matrix in LAPACK's form: the transpose of the matrix with reflections, and their factors.
+/// Computes the decomposition of each matrix in LAPACK's form: the transpose of the matrix that holds R and the Householder vectors, and
+/// the scalar factors `tau`.
 fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
@@ -150,7 +151,7 @@ fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
             a.copy(index, h);
             let coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
             decompose_in_place(batch.team(), MatMut::from_column_major_slice_mut(h, m, n), coefficients, MemStack::new(memory))?;
-            // faer divides by its factors, which are the diagonals of the triangular blocks; LAPACK multiplies.
+            // LAPACK multiplies by the factors `tau`. faer divides by its factors, the diagonals of the triangular blocks.
             tau.iter_mut().enumerate().for_each(|(j, tau)| *tau = T::from_base(reflections[j * block + j % block].real_part().recip()));
         }
         Ok(())

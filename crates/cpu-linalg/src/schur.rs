@@ -24,9 +24,10 @@ use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
 use crate::widen::Widen;
 
-/// Largest deviation from 1 of the magnitudes on the diagonal of `p`. An iteration without convergence exceeds it.
+/// Tolerance for the magnitudes on the diagonal of `p`, which are 1 for a unitary `p`. The deviation is larger if the iteration did not
+/// converge.
 const UNITARITY_TOLERANCE: f64 = 1e-6;
-/// Maximum number of times that the iteration starts.
+/// Maximum number of restarts of the iteration.
 const MAX_ROUNDS: usize = 20;
 
 /// A double-precision type of matrices with a Schur form.
@@ -36,14 +37,14 @@ pub(crate) trait SchurForm: Field<Base = f64> {
     /// Replaces the Hessenberg matrix `h` and the identity `p` by the triangular matrices of the QZ iteration, and multiplies `z` by its
     /// transformations.
     fn iterate(h: MatMut<'_, Self>, p: MatMut<'_, Self>, z: MatMut<'_, Self>, stack: &mut MemStack, parameters: GeneralizedSchurParams);
-    /// Returns whether `t` is upper triangular, except for separate blocks (2, 2) on the diagonal of a real matrix.
+    /// Returns whether `t` is upper triangular, except for separate 2-by-2 blocks on the diagonal of a real matrix.
     fn is_schur_form(t: &[Self], n: usize) -> bool;
-    /// Gives the diagonal blocks of the Schur form `t` their final form, and applies the rotations to `z`.
+    /// Standardises the diagonal blocks of the Schur form `t` as LAPACK does, and applies the rotations to `z`.
     fn standardize(t: &mut [Self], z: &mut [Self], n: usize);
 }
 
-/// Returns the parameters of the iteration. Without blocks, every step is the QZ step of Moler and Stewart.
-fn parameters<W: SchurForm>() -> GeneralizedSchurParams {
+/// Returns the parameters of the iteration. They disable the blocked algorithm, so every step is the QZ step of Moler and Stewart.
+fn qz_parameters<W: SchurForm>() -> GeneralizedSchurParams {
     let mut parameters = <GeneralizedSchurParams as Auto<W>>::auto();
     parameters.blocking_threshold = usize::MAX;
     parameters
@@ -78,8 +79,8 @@ impl SchurForm for f64 {
     }
 }
 
-/// Rotates the rows and columns `i` and `i + 1` of `t`, and the columns of `z`, by a transformation of the block at `i`: a triangular block
-/// if its eigenvalues are real, else a block with equal diagonal elements.
+/// Standardises the 2-by-2 block of `t` at `i` by a rotation, which is also applied to the columns of `z`. A block with real eigenvalues
+/// becomes triangular. A block with complex eigenvalues gets equal diagonal elements.
 fn standardize_block(t: &mut [f64], z: &mut [f64], n: usize, i: usize) {
     let at = |row: usize, column: usize| column * n + row;
     let block = |t: &[f64]| [t[at(i, i)], t[at(i, i + 1)], t[at(i + 1, i)], t[at(i + 1, i + 1)]];
@@ -103,7 +104,7 @@ fn standardize_block(t: &mut [f64], z: &mut [f64], n: usize, i: usize) {
     if c == 0.0 || (a == d && b * c < 0.0) {
         return;
     }
-    // (shift, c) is an eigenvector for the eigenvalue d + shift.
+    // The vector (shift, c) is an eigenvector of the block, for the eigenvalue d + shift.
     let half = 0.5 * (a - d);
     let shift = half + (half * half + b * c).max(0.0).sqrt().copysign(half);
     let length = shift.hypot(c);
@@ -154,7 +155,7 @@ impl SchurForm for Complex<f64> {
     fn standardize(_: &mut [Complex<f64>], _: &mut [Complex<f64>], _: usize) {}
 }
 
-/// Memory for Schur decompositions of matrices of one extent.
+/// Scratch memory for Schur decompositions of matrices of one extent.
 pub(crate) struct SchurScratch<W> {
     identity: Vec<W>,
     reflections: Vec<W>,
@@ -166,7 +167,7 @@ impl<W: SchurForm> SchurScratch<W> {
         let block = recommended_block_size::<W>(n - 1, n - 1);
         let apply = apply_block_householder_sequence_on_the_right_in_place_scratch::<W>(n - 1, block, n - 1);
         let reduction = hessenberg_in_place_scratch::<W>(n, block, Par::Seq, Default::default());
-        let size = StackReq::any_of(&[reduction, apply, W::iteration_scratch(n, parameters::<W>())]);
+        let size = StackReq::any_of(&[reduction, apply, W::iteration_scratch(n, qz_parameters::<W>())]);
         Ok(SchurScratch {
             identity: batch.zeros(n * n)?,
             reflections: batch.zeros(block * (n - 1))?,
@@ -192,8 +193,9 @@ impl<W: SchurForm> SchurScratch<W> {
             for column in 0..n {
                 h.rb_mut().col_mut(column).subrows_mut((column + 2).min(n), n.saturating_sub(column + 2)).fill(W::zero());
             }
-            // faer compares an element below the diagonal with its neighbours, so that clusters of eigenvalues may not converge. LAPACK
-            // compares it with the norm of the matrix. Such elements become zero between rounds of the iteration.
+            // faer treats an element below the diagonal as zero if it is small relative to its neighbours, so clustered eigenvalues may not
+            // converge. LAPACK compares the element with the norm of the matrix. Elements that are small in this sense are set to zero
+            // between rounds.
             let negligible = f64::EPSILON * t.iter().map(|v| v.magnitude() * v.magnitude()).sum::<f64>().sqrt();
             for _ in 0..MAX_ROUNDS {
                 t.iter_mut().skip(1).step_by(n + 1).filter(|v| v.magnitude() <= negligible).for_each(|v| *v = W::zero());
@@ -201,7 +203,7 @@ impl<W: SchurForm> SchurScratch<W> {
                     break;
                 }
                 let [h, identity, basis] = [&mut *t, &mut self.identity, &mut *z].map(|m| MatMut::from_column_major_slice_mut(m, n, n));
-                W::iterate(h, identity, basis, stack, parameters::<W>());
+                W::iterate(h, identity, basis, stack, qz_parameters::<W>());
             }
         }
         let is_unit = |i: usize| (self.identity[i * n + i].magnitude() - 1.0).abs() <= UNITARITY_TOLERANCE;

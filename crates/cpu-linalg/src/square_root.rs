@@ -2,8 +2,9 @@
 
 use crate::field::C;
 
-/// Writes the principal square root of the upper triangular matrix `t` of extent `n` to `root`: the recurrence of Björck and Hammarling
-/// (N. J. Higham, "Functions of Matrices", SIAM, 2008, algorithm 6.3). Matrices are column-major. Returns whether the root exists.
+/// Writes the principal square root of the upper triangular matrix `t` of extent `n` to `root`. Uses the recurrence of Björck and
+/// Hammarling (N. J. Higham, "Functions of Matrices", SIAM, 2008, algorithm 6.3). Matrices are column-major. Returns whether the root
+/// exists.
 pub(crate) fn triangular_square_root(t: &[C], root: &mut [C], n: usize) -> bool {
     root.fill(C::ZERO);
     for j in 0..n {

@@ -15,16 +15,16 @@ use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
 use crate::widen::Widen;
 
-/// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are given. Returns whether the iteration converged.
+/// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are `Some`. Returns whether the iteration converged.
 #[inline(never)]
 fn compute_svd<W: Field>(a: MatRef<'_, W>, s: &mut [W], u: Option<MatMut<'_, W>>, v: Option<MatMut<'_, W>>, stack: &mut MemStack) -> bool {
     svd(a, DiagMut::from_slice_mut(s), u, v, Par::Seq, stack, Default::default()).is_ok()
 }
 
-/// The left and the right singular vectors of a matrix, column by column.
+/// The left and right singular vectors of a matrix, in column-major order.
 type Vectors<'a, W> = (&'a mut [W], &'a mut [W]);
 
-/// Scratch memory: a matrix, the singular values, memory of faer.
+/// Scratch memory: a matrix, its singular values, and the workspace of faer.
 type Scratch<W> = (Vec<W>, Vec<W>, MemBuffer);
 
 /// Computes the singular values of each matrix, and the singular vectors that `vectors` requests.
@@ -74,7 +74,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
                 for (index, ((u, vh), s)) in (first..).zip(results) {
                     one(scratch, Some((left, right)), index, s)?;
                     store(left, m, u, |_, _, v| T::narrow(v));
-                    // Rows of `vh` are adjoint columns of `v`, in the same order in memory.
+                    // Row i of `vh` is the adjoint of column i of `v`. Both have the same order in memory.
                     vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = T::narrow(v.conjugate()));
                 }
                 Ok(())

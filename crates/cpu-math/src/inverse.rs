@@ -2,7 +2,7 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{Real, fast_two_sum, polynomial, select, select_pair};
+use crate::real::{Real, fast_two_sum, polynomial, select, select_one_pair};
 
 /// Returns `multiple * pi/2 - a - low`, where `multiple` is 0, 1 or 2.
 #[inline(always)]
@@ -34,14 +34,15 @@ pub fn atan<I: Isa, T: Real>(x: T) -> T {
 pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
     let (a, b) = (y.abs(), x.abs());
     let steep = a > b;
-    let (above, below) = select_pair(steep, (b, a), (a, b));
-    // Replaces the quotients 0/0 and inf/inf: two zeros have the angle of an axis, two infinities that of a diagonal.
+    let (above, below) = select_one_pair(steep, (b, a), (a, b));
+    // Replaces the quotients 0/0 and inf/inf. The point (0, 0) has the angle of an axis; a point with two infinities has the angle of a
+    // diagonal.
     let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
     let t = select(above == below, equal, above / below);
     let rest = atan_correction::<I, T>(t);
     let left = x.is_negative();
     let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
-    let (t, rest) = select_pair(steep == left, (-t, -rest), (t, rest));
+    let (t, rest) = select_one_pair(steep == left, (-t, -rest), (t, rest));
     // With `t = atan(min(|x|, |y|) / max(|x|, |y|))`, the angle is t, pi/2 - t, pi/2 + t or pi - t, depending on which of `|x|` and `|y|`
     // is larger and on the sign of `x`.
     subtract_from_half_pi(multiple, t, rest).copysign(y)
@@ -75,6 +76,6 @@ pub fn acos<I: Isa, T: Real>(x: T) -> T {
     // angle, which has the sign of `x`.
     let multiple = T::of(select(!steep, 1.0, 0.0)) + T::of(select(steep & (x < T::of(0.0)), 2.0, 0.0));
     let plus = steep == (x >= T::of(0.0));
-    let (s, rest) = select_pair(plus, (-s, -rest), (s, rest));
+    let (s, rest) = select_one_pair(plus, (-s, -rest), (s, rest));
     subtract_from_half_pi(multiple, s, rest)
 }

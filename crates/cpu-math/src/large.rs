@@ -36,19 +36,19 @@ pub fn tan_large<T: Real>(x: T) -> T {
 /// Returns the quadrant `n`, `r` and `low` with `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
 fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     if !x.is_finite() {
-        return (0f64.nearest_turn().1, f64::NAN, 0.0);
+        return (0f64.nearest_quarter_turn().1, f64::NAN, 0.0);
     }
     let bits = x.abs().to_bits();
     let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) as u128;
     let exponent = (bits >> 52) as usize + 64 - 1075; // |x| = mantissa * 2^(exponent - 64)
-    // Selects 192 bits of 2/pi. The first one has weight 2 in `2^(exponent - 64) * 2/pi`; earlier bits add multiples of 4 quadrants
-    // only.
+    // Selects 192 bits of 2/pi, of which the first has weight 2 in `2^(exponent - 64) * 2/pi`. Earlier bits only add multiples of 4
+    // quadrants.
     let (word, shift) = ((exponent - 2) / 64, (exponent - 2) % 64);
     let window = |i: usize| {
         let pair = (TWO_OVER_PI[word + i] as u128) << 64 | TWO_OVER_PI[word + i + 1] as u128;
         (pair << shift >> 64) & u64::MAX as u128
     };
-    // The product of the selected bits with the mantissa, modulo 2^192.
+    // Computes the product of the selected bits and the mantissa, modulo 2^192.
     let low = mantissa * window(2);
     let middle = mantissa * window(1) + (low >> 64);
     let high = (mantissa * window(0) + (middle >> 64)) as u64;
@@ -64,5 +64,5 @@ fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     let [pi, pi_low, _] = f64::HALF_PI;
     let r = head * pi;
     let low = head.mul_add(pi, -r) + (head * pi_low + rest * pi);
-    ((quadrant as f64).nearest_turn().1, r, low)
+    ((quadrant as f64).nearest_quarter_turn().1, r, low)
 }

@@ -4,7 +4,7 @@
 use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
-use crate::real::{Real, fast_two_sum, polynomial, select, select_pair, two_sum};
+use crate::real::{Real, fast_two_sum, polynomial, select, select_one_pair, two_sum};
 
 /// The terms of `log x = n ln 2 + head + low`.
 pub struct LogParts<T> {
@@ -21,7 +21,7 @@ pub trait Logarithm: Real {
     /// Returns a subnormal number multiplied by a power of two that makes it normal, and the exponent of that power. Returns normal numbers
     /// unchanged, with exponent 0.
     fn normalized(self) -> (Self, Self);
-    /// Returns `(m, n)` with `self = 2^n m` and `m` between sqrt(1/2) and sqrt(2).
+    /// Returns `(m, n)` with `self = 2^n m`, where `m` is between sqrt(1/2) and sqrt(2).
     fn split_exponent(self) -> (Self, Self);
     /// Largest finite number.
     const MAX_FINITE: Self;
@@ -60,7 +60,7 @@ impl Logarithm for f32 {
 
     #[inline(always)]
     fn normalized(self) -> (f32, f32) {
-        select_pair(self < f32::MIN_POSITIVE, (self * 16_777_216.0, 24.0), (self, 0.0))
+        select_one_pair(self < f32::MIN_POSITIVE, (self * 16_777_216.0, 24.0), (self, 0.0))
     }
 }
 
@@ -91,7 +91,7 @@ impl Logarithm for f64 {
 
     #[inline(always)]
     fn normalized(self) -> (f64, f64) {
-        select_pair(self < f64::MIN_POSITIVE, (self * 18_014_398_509_481_984.0, 54.0), (self, 0.0))
+        select_one_pair(self < f64::MIN_POSITIVE, (self * 18_014_398_509_481_984.0, 54.0), (self, 0.0))
     }
 }
 

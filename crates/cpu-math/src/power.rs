@@ -5,7 +5,7 @@ use cuprum_cpu_base::simd::Isa;
 use crate::coefficients as c;
 use crate::exponential::exp_of_sum;
 use crate::logarithm::{Logarithm, TableEntry};
-use crate::real::{Real, fast_two_sum, polynomial, select, select_pair};
+use crate::real::{Real, fast_two_sum, polynomial, select, select_one_pair};
 
 /// A float format (float32 or float64) with powers of non-negative numbers.
 pub trait Power: Logarithm {
@@ -96,8 +96,8 @@ pub fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     // Splits the exponent into n = 3 q + s, where s is -1, 0 or 1.
     let q = (n * T::of(1.0 / 3.0)).nearest_integer();
     let s = q.madd::<I>(T::of(-3.0), n);
-    let doubled = select_pair(s > T::of(0.5), (T::of(2.0), T::of(c::CBRT_HALF)), (T::of(1.0), T::of(1.0)));
-    let (scale, root) = select_pair(s < T::of(-0.5), (T::of(0.5), T::of(c::CBRT_2)), doubled);
+    let doubled = select_one_pair(s > T::of(0.5), (T::of(2.0), T::of(c::CBRT_HALF)), (T::of(1.0), T::of(1.0)));
+    let (scale, root) = select_one_pair(s < T::of(-0.5), (T::of(0.5), T::of(c::CBRT_2)), doubled);
     let estimate = polynomial::<I, T>(m, &c::CBRT) * root;
     let m = m * scale;
     let e = (-m * estimate).madd::<I>(estimate * estimate, T::of(1.0));
@@ -114,13 +114,13 @@ pub fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
 #[inline(always)]
 pub fn hypot<I: Isa, T: Logarithm>(x: T, y: T) -> T {
     let (a, b) = (x.abs(), y.abs());
-    let (large, small) = select_pair(a < b, (b, a), (a, b));
+    let (large, small) = select_one_pair(a < b, (b, a), (a, b));
     let power = |n: f64| T::of(n).exp2i();
     // Numbers outside these limits are scaled, as their squares would overflow or lose bits.
     let [scale, highest, lowest] = T::HYPOT_SCALES;
     let unscaled = (power(0.0), power(0.0));
-    let (up, down) = select_pair(large > power(highest), (power(-scale), power(scale)), unscaled);
-    let (up, down) = select_pair(large < power(lowest), (power(scale), power(-scale)), (up, down));
+    let (up, down) = select_one_pair(large > power(highest), (power(-scale), power(scale)), unscaled);
+    let (up, down) = select_one_pair(large < power(lowest), (power(scale), power(-scale)), (up, down));
     let (large, small) = (large * up, small * up);
     let size = large.madd::<I>(large, small * small).sqrt() * down;
     let infinite = (a > T::MAX_FINITE) | (b > T::MAX_FINITE);

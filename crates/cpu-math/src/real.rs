@@ -17,13 +17,13 @@ pub trait Real:
     const HALF_PI: [f64; 3];
     /// Arguments above which `e^x` is infinite and below which it is zero, then the two corresponding limits for `2^x`.
     const EXP_RANGE: [f64; 4];
-    /// The least power of two from which on all numbers of the format are integers.
+    /// The smallest power of two from which on all numbers of the format are integers.
     const ALL_INTEGERS_FROM: f64;
     /// An exponent `e` such that `2^e + 1` rounds to `2^e`.
     const ONE_NEGLIGIBLE_EXPONENT: f64;
     /// Parameters of `hypot`, as exponents of two: the scale, and the upper and lower limit beyond which numbers are scaled.
     const HYPOT_SCALES: [f64; 3];
-    /// The least argument of trigonometric functions that needs the reduction of the module `large`.
+    /// The smallest argument of trigonometric functions that needs the reduction of the module `large`.
     const LARGE_FROM: f64;
     /// Coefficients of the polynomial of `exp`, lowest degree first (see `coefficients`).
     const EXP_COEFFICIENTS: &'static [f64];
@@ -60,7 +60,7 @@ pub trait Real:
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `|self|` must be at most half of
     /// [`Real::ALL_INTEGERS_FROM`].
-    fn nearest_turn(self) -> (Self, QuarterTurns<Self>);
+    fn nearest_quarter_turn(self) -> (Self, QuarterTurns<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2i(self) -> Self;
     /// Returns `self`, negated if `x` is negative.
@@ -74,10 +74,10 @@ pub trait Real:
     /// Returns the quadrant after `turn`.
     fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
 
-    /// Returns the nearest integer, ties to even. The range of `self` is that of [`Real::nearest_turn`].
+    /// Returns the nearest integer, ties to even. The range of `self` is that of [`Real::nearest_quarter_turn`].
     #[inline(always)]
     fn nearest_integer(self) -> Self {
-        self.nearest_turn().0
+        self.nearest_quarter_turn().0
     }
 
     /// Returns `self * 2^n` with one rounding, for integers `n` such that `n / 2` is a normal exponent.
@@ -139,7 +139,7 @@ macro_rules! real {
                 if I::FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
             }
             #[inline(always)]
-            fn nearest_turn(self) -> (Self, QuarterTurns<Self>) {
+            fn nearest_quarter_turn(self) -> (Self, QuarterTurns<Self>) {
                 // Adding this number, 1.5 * 2^mantissa, leaves no fraction bits, so that the sum is rounded to an integer.
                 const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + ROUNDING_SHIFT;
@@ -225,9 +225,9 @@ pub fn select<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)
 }
 
-/// Returns the pair `a` if `condition` holds, otherwise the pair `b`.
+/// Returns one of two pairs: `a` if `condition` holds, otherwise `b`. Compiles without a branch, like [`select`].
 #[inline(always)]
-pub fn select_pair<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
+pub fn select_one_pair<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
     (select(condition, a.0, b.0), select(condition, a.1, b.1))
 }
 

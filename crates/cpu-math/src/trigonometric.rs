@@ -3,7 +3,7 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{QuarterTurns, Real, divide_pairs, fast_two_sum, polynomial, select_pair};
+use crate::real::{QuarterTurns, Real, divide_pairs, fast_two_sum, polynomial, select_one_pair};
 
 /// Sine and cosine of an angle within pi/4, each as an unevaluated sum of a leading part and a correction.
 type SinCos<T> = ((T, T), (T, T));
@@ -11,7 +11,7 @@ type SinCos<T> = ((T, T), (T, T));
 /// Returns the quadrant `n`, `r` and `low` with `x = n pi/2 + r + low`, for `x >= 0`.
 #[inline(always)]
 fn reduce_by_half_pi<I: Isa, T: Real>(x: T) -> (QuarterTurns<T>, T, T) {
-    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
+    let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_quarter_turn();
     let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact: the difference cancels the leading bits of x
     // `head - product` cancels near multiples of pi/2, so the rounding errors of the product and of the difference are kept.
     let product = n * T::of(T::HALF_PI[1]);
@@ -34,7 +34,7 @@ pub fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
 #[inline(always)]
 pub fn sin_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
-    let (head, low) = select_pair(T::is_odd(turn), cos, sin);
+    let (head, low) = select_one_pair(T::is_odd(turn), cos, sin);
     (head + low).with_quadrant_sign(turn)
 }
 
@@ -43,7 +43,7 @@ pub fn sin_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
 pub fn tan_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
     let odd = T::is_odd(turn);
-    let (above, below) = (select_pair(odd, (-cos.0, -cos.1), sin), select_pair(odd, sin, cos));
+    let (above, below) = (select_one_pair(odd, (-cos.0, -cos.1), sin), select_one_pair(odd, sin, cos));
     divide_pairs::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
 }
 

@@ -10,7 +10,7 @@ use crate::radix::{self, MAX_SERIAL_RECORDS, SortSink};
 use crate::record::KeyIndexPair;
 use crate::rows::{Rows, SortOutputs, for_each_row, split_long_rows};
 
-/// Approximate cost of sorting one element, in cheap operations.
+/// Approximate cost of sorting one element, in elementary operations.
 const COST_PER_ELEMENT: usize = 32;
 
 /// Complex elements, whose sort key has two halves of 64 bits.

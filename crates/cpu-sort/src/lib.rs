@@ -1,4 +1,4 @@
-//! Kernels of the CPU backend for the families Sort and Search, with the sort algorithms that they use.
+//! Kernels of the CPU backend for the families `Sort` and `Search`, with the sort algorithms that they use.
 //!
 //! The kernels read arrays in memory. Kernels that read fused expressions are in `cuprum-backend-cpu`. The interface is internal to that
 //! crate and changes with it.

@@ -12,7 +12,7 @@ use crate::record::Record;
 
 /// Minimum number of records per task.
 const MIN_TASK_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
-/// Approximate cost per record of one partition pass, in cheap operations.
+/// Approximate cost per record of one partition pass, in elementary operations.
 const COST_PER_RECORD: usize = 4;
 
 /// A radix digit: a bit range of the distance between a record's key and a base key.
@@ -126,7 +126,7 @@ impl DigitCounts {
     }
 }
 
-/// The buckets of a radix partition of sort records. Each bucket has the records with several neighbouring values of a digit.
+/// The buckets of a radix partition. Each bucket has the records with several neighbouring values of a digit.
 pub(super) struct Buckets {
     /// The bucket number of each digit value.
     bucket_of_value: Vec<u16>,
@@ -151,7 +151,8 @@ impl Buckets {
     }
 }
 
-/// Moves the records of `source`, counted by `counts`, to `out` by bucket, in their order. `out` must be aligned to a cache line.
+/// Moves the records of `source` to `out`, grouped by bucket. Records of a bucket keep their order. `counts` are the digit counts of the
+/// same source, and `out` must be aligned to a cache line.
 pub(super) fn partition<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>, counts: &DigitCounts, buckets: &Buckets, out: &mut [R])
 where
     T: Copy + Sync,

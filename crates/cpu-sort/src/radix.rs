@@ -32,15 +32,15 @@ const MIN_RADIX_LEN: usize = 192;
 const MAX_DIGIT_BITS: u32 = 11;
 /// Number of key bits sorted by radix passes in excess of log2 of the number of records. An insertion sort then moves few records.
 const EXTRA_SORTED_BITS: u32 = 7;
-/// Approximate cost of sorting one record, in cheap operations.
+/// Approximate cost of sorting one record, in elementary operations.
 const COST_PER_RECORD: usize = 16;
 
 /// Destination of sorted records, such as outputs to which the records are decoded.
 pub(super) trait SortSink<R>: Send + Sized {
     /// Returns the number of records that the destination takes. Records after them are not sorted.
     fn len(&self) -> usize;
-    /// Returns the index of the only record that must be at its sorted index, as in `partition`. Returns `None` for a full sort.
-    fn wanted_index(&self) -> Option<usize> {
+    /// Returns the only index whose record must be exact, as in `partition`. Returns `None` for a full sort.
+    fn partition_index(&self) -> Option<usize> {
         None
     }
     /// Splits the destination into the first `mid` records and the rest.
@@ -62,8 +62,8 @@ where
     let len = source.values.len();
     let base = ends.0.without_index(index_bits);
     let bits = ends.1.distance_bits(base, index_bits).max(1);
-    // The digit has more bits than the bucket numbers need, if the keys have that many. Each bucket then takes several successive digit
-    // values, which evens out the sizes of the buckets.
+    // The digit has more bits than bucket numbers need, if the keys have as many. Each bucket then takes several successive digit values,
+    // so that buckets have similar sizes.
     let full = (len >> BUCKET_BITS).max(MIN_BUCKET_RECORDS);
     let is_short = bits <= BUCKET_BITS;
     let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_DIGIT_BITS) };
@@ -84,7 +84,7 @@ where
         write_sorted(scratch.records(), sink);
         return Ok(());
     }
-    if let Some(nth) = sink.wanted_index() {
+    if let Some(nth) = sink.partition_index() {
         select_nth_in_buckets(scratch.records(), &groups.totals, nth);
         write_sorted(scratch.records(), sink);
         return Ok(());

@@ -215,7 +215,7 @@ macro_rules! avx2 {
                 // SAFETY: a value of this type exists only where the processor has AVX2.
                 unsafe { $set((key ^ $order) as $int) }
             }
-            // A whole register is loaded without a mask, as masked loads are slow on some processors.
+            // Loads the whole register without a mask, because masked loads are slow on some processors.
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m256i {
                 // SAFETY: this value proves AVX2; the mask limits the load to the `from.len()` keys of the slice.

@@ -16,7 +16,7 @@ use crate::radix::{self, BlockSorter, MAX_SERIAL_RECORDS, SortSink};
 use crate::record::{KeyIndexPair, Record};
 use crate::vector::{self, MAX_LANES};
 
-/// Approximate cost of sorting one element, in cheap operations.
+/// Approximate cost of sorting one element, in elementary operations.
 const COST_PER_ELEMENT: usize = 16;
 
 /// Number of records of short rows that are sorted as one batch. They fit the first-level cache.
@@ -181,7 +181,7 @@ impl<T: Real, R: Record, D: Decode<T, R>> SortSink<R> for DecodingSink<'_, T, D>
         self.results.len()
     }
 
-    fn wanted_index(&self) -> Option<usize> {
+    fn partition_index(&self) -> Option<usize> {
         self.results.nth
     }
 

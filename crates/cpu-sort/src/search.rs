@@ -1,4 +1,4 @@
-//! Kernel of family Search: insertion indices of values in a sorted array (`searchsorted`).
+//! Kernel of the family `Search`: insertion indices of values in a sorted array (`searchsorted`).
 //!
 //! Several binary searches run interleaved. All take the same number of steps, so their loads overlap.
 
@@ -16,7 +16,7 @@ const TASK_VALUES: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
 const INTERLEAVED_SEARCHES: usize = 16;
 
-/// Computes the outputs of a planned call of kernel family Search.
+/// Computes the outputs of a planned call of the kernel family `Search`.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Search(call::Search { after_equal }), [sorted, values]) = (&call.work, call.inputs) else {
         decline!("not a search in an array")

@@ -1,4 +1,4 @@
-//! Kernel of family Sort: sorts rows and segments in NumPy's order, and returns values, indices or both.
+//! Kernel of the family `Sort`: sorts rows and segments in NumPy's order, and returns values, indices or both.
 //!
 //! Elements are mapped to unsigned integers of the same order (`key`) and combined with their indices if those are requested. The resulting
 //! records are sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Long
@@ -17,7 +17,7 @@ use crate::key::{Ordered, Real};
 use crate::rows::{Rows, SortOutputs};
 use crate::{complex, rows};
 
-/// Element types that the kernel of family Sort takes.
+/// Element types that the kernel of the family `Sort` takes.
 trait Sortable: Ordered {
     /// Sorts each row of `from`, in descending order if `descending`, and writes the requested outputs.
     fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: SortOutputs<Self>) -> Result<()>;
@@ -49,7 +49,7 @@ fn sort_unsigned<T: Real>(from: &[T], rows: Rows, descending: bool, results: Sor
     rows::sort(from, rows, KeyOrder::new(0, descending), results)
 }
 
-/// Computes the outputs of a planned call of kernel family Sort.
+/// Computes the outputs of a planned call of the kernel family `Sort`.
 pub fn run(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
         return sort_segments(call, indices);

@@ -22,7 +22,7 @@ const MAX_LEN_IN_REGISTERS: usize = if cfg!(debug_assertions) { 1 << 10 } else {
 pub(super) const MAX_LANES: usize = 16;
 /// Minimum number of keys for a pivot from nine registers; fewer keys use three.
 const MIN_LEN_FOR_NINE_REGISTERS: usize = 1024;
-/// Number of registers that one loop iteration partitions.
+/// Number of registers that one iteration of the loop partitions.
 const UNROLL: usize = 4;
 
 /// SIMD registers of keys. A value of the type proves that the processor supports the instructions. All methods must be inlined into
@@ -265,7 +265,7 @@ struct PendingRange<'a, K> {
     keys: &'a mut [K],
     /// Scratch buffer of the same length as `keys`.
     scratch: &'a mut [K],
-    /// Whether the unsorted keys are in `keys`; otherwise they are in `scratch`.
+    /// Whether the unsorted keys are in `keys`. Otherwise they are in `scratch`.
     in_keys: bool,
     /// Lower bound of the keys in the range.
     least: K,
@@ -408,8 +408,8 @@ pub(super) trait RegisterLoop<K> {
 
 /// A type of sort keys or records. Some types fit SIMD registers, at least at some levels.
 pub(super) trait RegisterKey: Sized {
-    /// Runs `work` at the SIMD level `level`, or at the processor's level if that is lower. Returns `None` if that level has no registers
-    /// for keys of type `Self`.
+    /// Runs `work` at the lower of two SIMD levels: `level` and the processor's level. Returns `None` if the level has no registers for
+    /// keys of type `Self`.
     fn run_at_level<W: RegisterLoop<Self>>(level: Level, work: W) -> Option<W::Output> {
         let _ = (level, work);
         None

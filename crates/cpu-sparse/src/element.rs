@@ -8,9 +8,9 @@ pub(crate) trait SparseElement: Element {
     const ZERO: Self;
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
-    /// Returns the difference. bool has none, so its difference is `self`.
+    /// Returns `self - other`. Bools cannot be subtracted; for them the result is `self`.
     fn minus(self, other: Self) -> Self;
-    /// Returns the quotient. Types without exact quotients return `self`: only floating-point and complex systems are solved.
+    /// Returns `self / divisor`. Integers and bools return `self`, because only floating-point and complex systems are solved.
     fn over(self, divisor: Self) -> Self;
     fn is_zero(self) -> bool {
         self == Self::ZERO

@@ -2,15 +2,15 @@
 
 use cuprum_core::Element;
 
-/// A signed integer type of row and column numbers.
+/// A signed integer type of row and column indices.
 pub(crate) trait Index: Element + Ord {
-    /// Converts to an unsigned number. Negative numbers become numbers that are out of bounds for every array.
+    /// Converts to an unsigned integer. A negative index becomes a number that is out of bounds for every array.
     fn to_usize(self) -> usize;
-    /// Returns the largest of `indices` as an unsigned number of the same width, which is larger for negative numbers than for others.
-    fn largest(indices: &[Self]) -> usize;
-    /// Converts from an unsigned number. Returns `None` if the type cannot hold it.
+    /// Returns the largest of `indices`, compared as unsigned integers. A negative index is therefore larger than any other index.
+    fn largest_index(indices: &[Self]) -> usize;
+    /// Converts from an unsigned integer. Returns `None` if the type cannot represent `n`.
     fn from_usize(n: usize) -> Option<Self>;
-    /// Returns the number for messages.
+    /// Converts to `i64`, for error messages.
     fn to_i64(self) -> i64;
 }
 
@@ -22,7 +22,7 @@ macro_rules! indices {
                 self as isize as usize
             }
             #[inline(always)]
-            fn largest(indices: &[$t]) -> usize {
+            fn largest_index(indices: &[$t]) -> usize {
                 indices.iter().fold(0, |largest: $unsigned, &i| largest.max(i as $unsigned)) as usize
             }
             #[inline(always)]

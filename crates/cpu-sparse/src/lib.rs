@@ -1,4 +1,4 @@
-//! Kernel of family Sparse of the CPU backend: products and triangular solutions of matrices in compressed row format.
+//! The CPU kernel for products and triangular solves of sparse matrices in CSR format (kernel family `Sparse`).
 //!
 //! Each task takes consecutive rows with about equally many elements. The boundaries of tasks depend only on the matrix, and the order of
 //! the terms of a sum only on the row, so results do not depend on the number of threads. The interface is internal to
@@ -20,12 +20,12 @@ use cuprum_cpu_base::views::unsigned_dtype;
 use self::element::SparseElement;
 use self::index::Index;
 
-/// Computes the outputs of a planned call of kernel family Sparse.
+/// Computes the outputs of a planned call of the kernel family `Sparse`.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Sparse(request), [_, indices, values, ..]) = (&call.work, call.inputs) else {
         decline!("not an operation on a sparse matrix")
     };
-    // Sums and products of signed integers have the bits of those of unsigned integers.
+    // Sums and products of signed and unsigned integers have the same bits, so signed integers use the unsigned code.
     match unsigned_dtype(values.dtype()) {
         DType::Bool => run_for::<bool>(call, request, indices.dtype()),
         DType::U8 => run_for::<u8>(call, request, indices.dtype()),

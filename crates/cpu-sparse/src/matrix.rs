@@ -1,4 +1,4 @@
-//! Checked views of matrices in compressed row format, and their division into tasks.
+//! Checked views of matrices in CSR format, and their division into tasks.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -9,10 +9,10 @@ use cuprum_cpu_base::views::Elements;
 
 use crate::index::Index;
 
-/// Number of elements per task. A row is an element more, so that tasks of empty rows are bounded too.
+/// Target for the number of elements plus the number of rows of a task. Rows count, so that a task of empty rows is bounded too.
 const TASK_ELEMENTS: usize = 1 << 13;
 
-/// The structure of a matrix in compressed row format. The constructor checks `indptr`.
+/// The sparsity structure of a matrix in CSR format. The constructor checks `indptr`.
 #[derive(Clone, Copy)]
 pub(crate) struct Structure<'a, I> {
     pub indptr: &'a [I],
@@ -40,13 +40,14 @@ impl<'a, I: Index> Structure<'a, I> {
         self.indptr.len() - 1
     }
 
-    /// Returns the positions of the elements of a row.
+    /// Returns the range of the elements of a row in `indices` and in the values.
     #[inline(always)]
     pub fn row(&self, row: usize) -> Range<usize> {
         self.indptr[row].to_usize()..self.indptr[row + 1].to_usize()
     }
 
-    /// Divides the rows into tasks, with about equal sums of elements and rows. The result depends only on `indptr`.
+    /// Divides the rows into tasks of consecutive rows. Each has about the same number of elements plus rows. The result depends only on
+    /// `indptr`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -59,7 +60,7 @@ impl<'a, I: Index> Structure<'a, I> {
         let mut start = 0;
         while start < rows {
             let limit = weight(start) + TASK_ELEMENTS;
-            // The first row whose end is beyond the limit ends the task. A task has at least one row.
+            // A task ends with the first row that reaches the limit. A task has at least one row.
             let (mut low, mut high) = (start + 1, rows);
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
@@ -71,13 +72,13 @@ impl<'a, I: Index> Structure<'a, I> {
         Ok(tasks)
     }
 
-    /// Returns the work of one pass over the elements, in cheap operations.
+    /// Returns the work of one pass over the elements, in elementary operations.
     pub fn cost(&self) -> usize {
         self.indices.len().saturating_mul(4).saturating_add(self.rows())
     }
 }
 
-/// The first index out of bounds that any thread finds.
+/// An index out of bounds: the first one that any thread found.
 pub(crate) struct OutOfBounds(OnceLock<i64>);
 
 impl OutOfBounds {
@@ -85,10 +86,10 @@ impl OutOfBounds {
         OutOfBounds(OnceLock::new())
     }
 
-    /// Returns whether all of `indices` are less than `size` and none is negative. Records one that is not.
+    /// Returns whether all of `indices` are in `0..size`. Otherwise records an index that is out of bounds.
     #[inline(always)]
     pub fn check<I: Index>(&self, size: usize, indices: &[I]) -> bool {
-        let is_valid = indices.is_empty() || I::largest(indices) < size;
+        let is_valid = indices.is_empty() || I::largest_index(indices) < size;
         if !is_valid {
             self.record(size, indices);
         }
@@ -102,7 +103,7 @@ impl OutOfBounds {
         }
     }
 
-    /// Returns an error if an index was out of bounds.
+    /// Returns an error if an out-of-bounds index was recorded.
     pub fn result(&self, op: &'static str, size: usize) -> Result<()> {
         match self.0.get() {
             Some(&index) => Err(Error::Index { op, index, axis: 1, size }),
@@ -111,7 +112,7 @@ impl OutOfBounds {
     }
 }
 
-/// Splits `out`, which has `width` elements per row, at the ends of tasks.
+/// Splits `out`, which has `width` elements per row, into one slice per task.
 pub(crate) fn split_rows<'o, T>(
     op: &'static str,
     tasks: &[Range<usize>],

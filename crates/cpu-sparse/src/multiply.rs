@@ -11,11 +11,12 @@ use crate::element::SparseElement;
 use crate::index::Index;
 use crate::matrix::{OutOfBounds, Structure, split_rows};
 
-/// Number of partial sums of a long row. Element n of a row is added to partial sum n modulo this number.
+/// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `LANES`.
 const LANES: usize = 4;
-/// Length from which a row has several partial sums. The additions of several short rows overlap.
+/// Minimum length of a row that is added in several partial sums. Shorter rows use one sum, because the CPU overlaps the additions of
+/// consecutive rows.
 const LONG_ROW: usize = 32;
-/// Number of columns of the dense matrix whose sums are in registers at the same time.
+/// Number of columns of the dense matrix whose sums are kept in registers at the same time.
 const WIDE_TILE: usize = 16;
 const NARROW_TILE: usize = 4;
 
@@ -58,14 +59,14 @@ struct Matrix<'a, T, I> {
 }
 
 impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
-    /// Returns the columns and the values of a row.
+    /// Returns the column indices and the values of a row.
     #[inline(always)]
     fn row(&self, row: usize) -> (&'a [I], &'a [T]) {
         let at = self.structure.row(row);
         (&self.structure.indices[at.clone()], &self.values[at])
     }
 
-    /// Returns whether the indices of some rows are valid.
+    /// Returns whether all column indices in these rows are valid.
     #[inline(always)]
     fn check(&self, rows: &Range<usize>) -> bool {
         let at = self.structure.row(rows.start).start..self.structure.row(rows.end - 1).end;
@@ -73,7 +74,7 @@ impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
     }
 }
 
-/// The products of some rows with a vector.
+/// A task of a matrix-vector product: computes the products of some rows with a vector.
 struct TimesVector<'a, 'o, T, I> {
     matrix: &'a Matrix<'a, T, I>,
     rows: Range<usize>,
@@ -112,7 +113,7 @@ impl<T: SparseElement, I: Index> Loop for TimesVector<'_, '_, T, I> {
     }
 }
 
-/// The products of some rows with a matrix of `width` columns in C order.
+/// A task of a matrix-matrix product: multiplies some rows by a dense matrix of `width` columns in C order.
 struct TimesMatrix<'a, 'o, T, I> {
     matrix: &'a Matrix<'a, T, I>,
     rows: Range<usize>,
@@ -156,7 +157,7 @@ struct Dense<'a, T> {
 }
 
 impl<T: SparseElement> Dense<'_, T> {
-    /// Returns the sums of `W` columns from `column` on, for one row of the sparse matrix.
+    /// Multiplies one row of the sparse matrix by columns `column..column + W` of the dense matrix. Returns the `W` sums.
     #[inline(always)]
     fn tile<I: Index, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
         let mut sums = [T::ZERO; W];

@@ -12,7 +12,8 @@ use crate::element::SparseElement;
 use crate::index::Index;
 use crate::matrix::Structure;
 
-/// A row whose columns are less spread than this number times their count is ordered by a scan over the columns instead of a sort.
+/// A result row is sorted by a scan over its range of columns if the range is less than `MAX_SCAN_SPREAD` times the number of elements.
+/// Other rows are sorted by comparisons.
 const MAX_SCAN_SPREAD: usize = 8;
 
 /// Computes the product of two sparse matrices.
@@ -51,7 +52,7 @@ struct Factors<'a, T, I> {
     columns: usize,
 }
 
-/// Some rows of the product.
+/// The result of one task: consecutive rows of the product.
 struct Part<T, I> {
     /// Number of elements of each row.
     counts: Vec<usize>,
@@ -61,7 +62,7 @@ struct Part<T, I> {
 
 /// The sums of one row, one for each column of the product.
 struct Accumulator<T> {
-    /// Number of the row that has last written the sum of a column, as counted by `row`.
+    /// For each column, the value of `row` when its sum was last written. The sum is valid only if this equals the current `row`.
     written_by: Vec<u32>,
     sums: Vec<T>,
     row: u32,
@@ -72,7 +73,7 @@ impl<T: SparseElement> Accumulator<T> {
         Accumulator { written_by: Vec::new(), sums: Vec::new(), row: 0 }
     }
 
-    /// Starts a row. Sums of earlier rows no longer count.
+    /// Starts the next row. All sums become invalid.
     fn start_row(&mut self, op: &'static str, columns: usize) -> Result<()> {
         if self.sums.is_empty() {
             try_reserve(op, &mut self.sums, columns)?;
@@ -90,7 +91,7 @@ impl<T: SparseElement> Accumulator<T> {
 }
 
 impl<T: SparseElement, I: Index> Factors<'_, T, I> {
-    /// Returns some rows of the product.
+    /// Computes the product for some rows.
     fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut Accumulator<T>) -> Result<Part<T, I>> {
         let mut part = Part { counts: Vec::new(), indices: Vec::new(), values: Vec::new() };
         try_reserve(op, &mut part.counts, rows.len())?;
@@ -136,7 +137,7 @@ impl<T: SparseElement, I: Index> Factors<'_, T, I> {
     }
 }
 
-/// Sorts the columns of a row.
+/// Sorts the column indices of a row.
 fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &Accumulator<T>) {
     let bounds = columns.iter().fold((usize::MAX, 0), |(low, high), c| (low.min(c.to_usize()), high.max(c.to_usize())));
     let (low, high) = bounds;
@@ -149,7 +150,7 @@ fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &Accumulator<T>) {
     }
 }
 
-/// Returns the first output: the positions at which the rows begin and end.
+/// Returns the first output, `indptr`: the index of the first element of each row, and the total.
 fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[Part<T, I>], total: usize) -> Result<StoredArray> {
     let too_many = || Error::value(call.op.name(), format!("{total} elements need int64 indices"));
     I::from_usize(total).ok_or_else(too_many)?;
@@ -167,7 +168,7 @@ fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[Part<T, I>], tot
     StoredArray::new(I::DTYPE, Layout::contiguous(&[rows + 1])?, output.finish())
 }
 
-/// Returns output `n`, which joins `parts`.
+/// Returns output `n`: the concatenation of `parts`.
 fn join<'p, E: Element>(call: &Call, n: usize, total: usize, parts: impl Iterator<Item = &'p [E]>) -> Result<StoredArray> {
     let mut output = Output::with_length(call, n, total)?;
     let mut rest = output.elements_mut()?.typed::<E>();

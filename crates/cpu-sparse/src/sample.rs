@@ -1,4 +1,4 @@
-//! Elements of a dense product at the positions of a sparse matrix.
+//! Dense products at selected positions: computes the elements of `a @ b` only where a sparse matrix has elements.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::element::SparseElement;
 use crate::index::Index;
 use crate::matrix::{OutOfBounds, Structure};
 
-/// Number of partial sums of an element. Term n is added to partial sum n modulo this number.
+/// Number of partial sums of a dot product. Term n is added to partial sum n modulo `LANES`.
 const LANES: usize = 8;
 
 /// Computes the sampled product.
@@ -56,7 +56,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// The elements of some rows.
+/// A task: computes the elements of some rows.
 struct SampleRows<'a, 'o, T, I> {
     structure: Structure<'a, I>,
     rows: Range<usize>,
@@ -81,7 +81,7 @@ impl<T: SparseElement, I: Index> Loop for SampleRows<'_, '_, T, I> {
     }
 }
 
-/// Returns the sum of products of two slices.
+/// Returns the dot product of two slices, computed in `LANES` partial sums.
 #[inline(always)]
 fn dot<T: SparseElement>(a: &[T], b: &[T]) -> T {
     let mut sums = [T::ZERO; LANES];

@@ -23,7 +23,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, triangle: Triangle, u
     let n = structure.rows();
     for step in 0..n {
         let row = if triangle == Triangle::Lower { step } else { n - 1 - step };
-        // The solved part is before the row in a lower triangle and after it in an upper one.
+        // The solved rows precede the current row in a lower triangle and follow it in an upper triangle.
         let (before, rest) = x.split_at_mut(row * width);
         let (current, after) = rest.split_at_mut(width);
         let sums = current;

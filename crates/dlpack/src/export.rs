@@ -70,7 +70,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Returns an exporter for a consumer on `stream`.
+    /// Returns an exporter of arrays for a consumer that queues its work on `stream`.
     pub fn new(stream: StreamNumber) -> Exporter {
         Exporter { stream }
     }

@@ -85,7 +85,7 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
     let numbers: Option<Vec<Scalar>> = args.iter().map(|v| if let Value::Scalar(s) = v { Some(*s) } else { None }).collect();
     let value: Scalar = match (name, numbers.as_deref()) {
         ("bool", _) => match args {
-            [value] => crate::value_ops::truth(value)?.into(),
+            [value] => crate::value_ops::truth_value(value)?.into(),
             _ => convert("a bool")?,
         },
         ("int", _) => match convert("an int")? {

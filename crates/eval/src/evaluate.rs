@@ -18,7 +18,7 @@ use crate::scalar;
 use crate::show;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::{binary, call_named, compare, truth};
+use crate::value_ops::{binary, call_named, compare, truth_value};
 
 /// A function that receives each line that `print` writes.
 pub(crate) type LinePrinter = Box<dyn FnMut(&str) + Send>;
@@ -28,8 +28,8 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a mut HashMap<String, Value>,
     pub(crate) print: Option<&'a mut LinePrinter>,
-    /// Maximum number of elements of an array, tuple or list; see [`Session::limit_size`](crate::Session::limit_size).
-    pub(crate) max_size: usize,
+    /// Maximum number of elements of an array, tuple or list; see [`Session::limit_elements`](crate::Session::limit_elements).
+    pub(crate) max_elements: usize,
 }
 
 type Evaluated<T = Value> = Result<T, EvalError>;
@@ -63,10 +63,10 @@ impl Evaluator<'_> {
             Value::Tuple(items) | Value::List(items) => items.total_len(),
             _ => 0,
         };
-        if size > self.max_size { self.size_error(expr.span, &value) } else { Ok(value) }
+        if size > self.max_elements { self.size_error(expr.span, &value) } else { Ok(value) }
     }
 
-    /// Returns the error for a value that exceeds the size limit of the session.
+    /// Returns the error for a value with more elements than the session permits (`limit_elements`).
     #[cold]
     #[inline(never)]
     fn size_error(&self, span: Span, value: &Value) -> Evaluated {
@@ -75,7 +75,7 @@ impl Evaluator<'_> {
             Value::Tuple(items) | Value::List(items) => format!("a {} of {} nested values", value.type_name(), items.total_len()),
             _ => value.type_name().into(),
         };
-        let message = format!("{subject} has more than {} elements, the limit of the session", self.max_size);
+        let message = format!("{subject} has more than {} elements, the limit of the session", self.max_elements);
         self.locate_error(span, UnlocatedError::value_error(message))
     }
 
@@ -227,7 +227,8 @@ impl Evaluator<'_> {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds = self.with_position(span, truth(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))))?;
+            let holds =
+                self.with_position(span, truth_value(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))))?;
             if !holds {
                 return Ok(result);
             }
@@ -245,7 +246,7 @@ impl Evaluator<'_> {
             let value = self.evaluate(expr)?;
             let symbol = if op == LogicalOp::And { "&" } else { "|" };
             let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
-            let holds = self.with_position(expr.span, truth(&value).map_err(|error| error.with_help(help())))?;
+            let holds = self.with_position(expr.span, truth_value(&value).map_err(|error| error.with_help(help())))?;
             if holds == (op == LogicalOp::Or) {
                 return Ok(value);
             }
@@ -255,7 +256,7 @@ impl Evaluator<'_> {
 
     fn evaluate_truth(&mut self, expr: &Expr) -> Evaluated<bool> {
         let value = self.evaluate(expr)?;
-        self.with_position(expr.span, truth(&value))
+        self.with_position(expr.span, truth_value(&value))
     }
 
     fn call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {

@@ -216,7 +216,8 @@ pub(crate) fn object_function(object: &dyn Object, name: &str) -> Option<&'stati
     Function::find(&format!("{}.{name}", object.namespace())).filter(|_| !["seed", "default_rng"].contains(&name))
 }
 
-/// Calls the method `object.name(...)`: the function of its namespace with the object as its first argument `self` or as its `seed`.
+/// Calls the method `object.name(...)`: the function `name` of the object's namespace. The object becomes the first argument, or for random
+/// generators the keyword argument `seed`.
 fn call_object_method(object: Value, name: &str, mut positional: Vec<Value>, mut keyword: Vec<(String, Value)>) -> Unlocated<Value> {
     let method = if let Value::Object(object) = &object { object_function(&**object, name) } else { None };
     let Some(function) = method else {

@@ -8,9 +8,9 @@ use crate::span::Span;
 pub struct NameUse {
     /// The name.
     pub name: String,
-    /// Source range of the first read.
+    /// Source range of the place where the script first reads the name.
     pub span: Span,
-    /// Whether the first read is a call, so that the name is most likely a function.
+    /// Whether the script first reads the name as the function of a call. The name is then most likely a function.
     pub called: bool,
 }
 

@@ -74,7 +74,7 @@ pub struct Session {
     variables: HashMap<String, Value>,
     assigned: Vec<String>,
     print: Option<LinePrinter>,
-    max_size: Option<usize>,
+    max_elements: Option<usize>,
 }
 
 impl fmt::Debug for Session {
@@ -122,17 +122,17 @@ impl Session {
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// let mut session = cuprum_eval::Session::new();
-    /// session.limit_size(1 << 20);
+    /// session.limit_elements(1 << 20);
     /// let error = session.run("broadcast_to(1, (10**12,)).sum()").unwrap_err();
     /// assert!(error.to_string().contains("more than 1048576 elements, the limit of the session"));
     /// let error = session.run(&format!("x = 1{}", "; x = (x, x)".repeat(23))).unwrap_err();
     /// assert!(error.to_string().contains("a tuple of 2097152 nested values"));
     /// ```
-    pub fn limit_size(&mut self, elements: usize) {
-        self.max_size = Some(elements);
+    pub fn limit_elements(&mut self, elements: usize) {
+        self.max_elements = Some(elements);
     }
 
-    /// Runs a script. Returns the value of its last statement, if that is an expression.
+    /// Runs a script. Returns the value of its last statement, or `None` if the last statement is not an expression.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Session {
         self.run_script(&parse(source)?)
     }
 
-    /// Runs a parsed script. Returns the value of its last statement, if that is an expression.
+    /// Runs a parsed script. Returns the value of its last statement, or `None` if the last statement is not an expression.
     ///
     /// # Errors
     ///
@@ -155,7 +155,12 @@ impl Session {
     }
 
     fn new_evaluator<'a>(&'a mut self, source: &'a str) -> Evaluator<'a> {
-        Evaluator { source, variables: &mut self.variables, print: self.print.as_mut(), max_size: self.max_size.unwrap_or(usize::MAX) }
+        Evaluator {
+            source,
+            variables: &mut self.variables,
+            print: self.print.as_mut(),
+            max_elements: self.max_elements.unwrap_or(usize::MAX),
+        }
     }
 
     fn run_statement(&mut self, source: &str, stmt: &Stmt) -> Result<Option<Value>, EvalError> {

@@ -90,15 +90,15 @@ pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Unlocated<V
         ))),
         (Value::Array(_), _) | (_, Value::Array(_)) => call_named(op.function(), vec![left.clone(), right.clone()]),
         _ => match op {
-            CompareOp::Eq => Ok(equal(left, right)?.into()),
-            CompareOp::Ne => Ok((!equal(left, right)?).into()),
+            CompareOp::Eq => Ok(python_equal(left, right)?.into()),
+            CompareOp::Ne => Ok((!python_equal(left, right)?).into()),
             _ => Err(UnlocatedError::type_error(format!("'{}' and '{}' have no order", left.type_name(), right.type_name()))),
         },
     }
 }
 
 /// Returns Python's `left == right` for values other than arrays. Nested sequences are compared without recursion.
-fn equal(left: &Value, right: &Value) -> Unlocated<bool> {
+fn python_equal(left: &Value, right: &Value) -> Unlocated<bool> {
     let mut open = vec![std::slice::from_ref(left).iter().zip(std::slice::from_ref(right))];
     while let Some(pairs) = open.last_mut() {
         match pairs.next() {
@@ -110,11 +110,11 @@ fn equal(left: &Value, right: &Value) -> Unlocated<bool> {
                 open.push(a.iter().zip(&b[..]));
             }
             Some((x @ Value::Array(_), y) | (x, y @ Value::Array(_)) | (x @ Value::Scalar(_), y @ Value::Scalar(_))) => {
-                if !truth(&compare(CompareOp::Eq, x, y)?)? {
+                if !truth_value(&compare(CompareOp::Eq, x, y)?)? {
                     return Ok(false);
                 }
             }
-            Some((x, y)) if !equal_atoms(x, y) => return Ok(false),
+            Some((x, y)) if !equal_non_numeric(x, y) => return Ok(false),
             Some(_) => {}
         }
     }
@@ -122,7 +122,7 @@ fn equal(left: &Value, right: &Value) -> Unlocated<bool> {
 }
 
 /// Returns whether two strings, dtypes or `None` are equal. A dtype equals its name.
-fn equal_atoms(left: &Value, right: &Value) -> bool {
+fn equal_non_numeric(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => a == b,
         (Value::DType(a), Value::DType(b)) => a == b,
@@ -133,7 +133,7 @@ fn equal_atoms(left: &Value, right: &Value) -> bool {
 }
 
 /// Returns Python's truth value of `value`.
-pub(crate) fn truth(value: &Value) -> Unlocated<bool> {
+pub(crate) fn truth_value(value: &Value) -> Unlocated<bool> {
     Ok(match value {
         Value::Scalar(s) => s.as_bool(),
         Value::None => false,

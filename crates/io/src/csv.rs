@@ -61,7 +61,7 @@ impl TextTable {
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing, a field that is no number of the dtype, a missing value without
-/// [`fill`](TextOptions::fill), or a line with another number of columns. The message names line and column. [`Error::OutOfMemory`].
+/// [`fill_value`](TextOptions::fill_value), or a line with another number of columns. The message names line and column. [`Error::OutOfMemory`].
 ///
 /// # Examples
 /// ```
@@ -83,7 +83,7 @@ pub fn loadtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArray>
 
 /// Reads numbers from a text file with missing values (`numpy.genfromtxt`).
 ///
-/// As [`loadtxt`], but a missing value becomes [`fill`](TextOptions::fill): by default NaN in floats and complex numbers, -1 in integers
+/// As [`loadtxt`], but a missing value becomes [`fill_value`](TextOptions::fill_value): by default NaN in floats and complex numbers, -1 in integers
 /// (the maximum of unsigned ones) and false in bools. Unlike NumPy, a field that is neither a number nor listed as missing is an error.
 ///
 /// # Errors
@@ -96,7 +96,7 @@ pub fn loadtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArray>
 /// # fn main() -> cuprum::Result<()> {
 /// let path = std::env::temp_dir().join(format!("cuprum-doc-genfromtxt-{}.csv", std::process::id()));
 /// std::fs::write(&path, "1,,3\n4,n/a,6\n").unwrap();
-/// let options = io::TextOptions::default().delimiter(b',').missing(["n/a"]).fill(0.5);
+/// let options = io::TextOptions::default().delimiter(b',').missing(["n/a"]).fill_value(0.5);
 /// assert_eq!(io::genfromtxt(&path, &options)?.to_vec::<f64>()?, [1.0, 0.5, 3.0, 4.0, 0.5, 6.0]);
 /// # std::fs::remove_file(&path).ok();
 /// # Ok(())

@@ -74,8 +74,8 @@ impl Format {
 /// Number of bytes that are read from the start of a file to recognise its format.
 const SIGNATURE_BYTES: usize = 512;
 
-/// Returns the format of a file that begins with `start`. The contents decide first, then `named`, the format of the extension or of the
-/// caller. Any other text is csv if `start` contains a comma, else columns separated by blanks.
+/// Returns the format of a file that begins with `start`. The format is recognised by the contents, else it is `named`, the format of the
+/// file extension or of the caller. Any other text is csv if `start` contains a comma, else columns separated by blanks.
 fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
     let is_text = || !start.is_empty() && start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
     match Format::of_contents(start).or(named) {
@@ -90,9 +90,9 @@ fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
 
 /// Reads the array of a file in any format onto the current device.
 ///
-/// Contents decide first, then the extension. Text is read as [`genfromtxt`](crate::genfromtxt) does, with missing values as NaN
-/// and a first line of names skipped. Arrays of safetensors files use the mapped file as their memory. Files of other formats are
-/// read into memory.
+/// The format is recognised by the contents, else by the file extension. Text is read as [`genfromtxt`](crate::genfromtxt) does, with
+/// missing values as NaN and a first line of names skipped. Arrays of safetensors files use the mapped file as their memory. Files of other
+/// formats are read into memory.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing, damaged, of an unknown format, or has several arrays, which [`read_named`] reads.
@@ -186,7 +186,7 @@ pub fn read_stream(source: &mut dyn Read) -> Result<Vec<(String, NdArray)>> {
 
 /// Reads all arrays of a stream as [`read_named`] reads a file with the extension of `format`.
 ///
-/// The contents determine the format first. `format` therefore only sets the delimiter of text.
+/// The format is recognised by the contents, so `format` only sets the delimiter of text.
 ///
 /// # Errors
 /// The errors of [`read_named`].
@@ -221,7 +221,7 @@ fn read_any(source: &mut dyn Read, named: Option<Format>) -> Result<Vec<(String,
 
 /// Returns the options with which [`read`] reads text.
 fn text_options(format: Format) -> TextOptions {
-    let options = TextOptions::default().detect_names().fill(f64::NAN);
+    let options = TextOptions::default().detect_names().fill_value(f64::NAN);
     match format {
         Format::Csv => options.delimiter(b','),
         Format::Tsv => options.delimiter(b'\t'),

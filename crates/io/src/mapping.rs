@@ -51,7 +51,7 @@ impl Mapping {
         self.buffer.as_bytes()
     }
 
-    /// Returns an array in C order over the file from byte `start`, copied to the current device if that is not the host.
+    /// Returns an array in C order over the file from byte `start`, copied to the current device unless that device is the host.
     ///
     /// Returns `None` if the elements are not aligned, or if they are bool, whose bytes may be neither 0 nor 1.
     ///

@@ -111,7 +111,7 @@ impl Npz {
     /// # }
     /// ```
     pub fn read_text(&self, name: &str) -> Result<String> {
-        let text = self.archive.read_with(self.find_member(name)?, |source, _| npy::read_text(source));
+        let text = self.archive.read_member_with(self.find_member(name)?, |source, _| npy::read_text(source));
         text.map_err(|e| with_path(&self.path, with_path(Path::new(name), e)))
     }
 
@@ -209,11 +209,11 @@ impl<R: ReaderAt> Archive<R> {
     }
 
     fn read_member(&self, member: &Member) -> Result<NdArray> {
-        self.read_with(member, read_verified)
+        self.read_member_with(member, read_verified)
     }
 
     /// Calls `read` with the unpacked bytes of a member, which are verified when `read` reaches their end, and their declared number.
-    fn read_with<T>(&self, member: &Member, read: impl FnOnce(&mut dyn Read, u64) -> Result<T>) -> Result<T> {
+    fn read_member_with<T>(&self, member: &Member, read: impl FnOnce(&mut dyn Read, u64) -> Result<T>) -> Result<T> {
         if member.encrypted {
             return Err(format_error("encrypted members are not supported"));
         }

@@ -14,7 +14,8 @@ const DEVICE_BLOCK_BYTES: usize = 8 << 20;
 /// Maximum size in bytes of the pieces of a contiguous host array that [`for_each_block`] passes to `f`. The limit makes progress visible.
 const MAX_PIECE_BYTES: usize = 16 << 20;
 
-/// Returns an array over `host`, which holds the elements in C order. The array is copied to the current device if that is not the host.
+/// Returns an array over `host`, which holds the elements in C order. The array is copied to the current device unless that device is the
+/// host.
 pub(crate) fn new_array(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
     NdArray::from(StoredArray::new(dtype, Layout::contiguous(shape)?, Arc::new(host))?).to_device(Device::current()?)
 }

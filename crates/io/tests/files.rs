@@ -182,8 +182,8 @@ fn tables_are_read_with_every_option() {
     assert_eq!(floats("% c\n1,2 // x\n", options().comments(["%", "//"])), [1.0, 2.0]);
     assert_eq!(floats("1,\"a, \"\"b\"\"\",\"3\"\n", options().usecols([2, 0, -1])), [3.0, 1.0, 3.0]);
     assert_eq!(floats("1,2,x\n3,4\n", options().usecols([1])), [2.0, 4.0]);
-    assert_eq!(floats("1,\n-,4\n", options().missing(["-"]).fill(9.0)), [1.0, 9.0, 9.0, 4.0]);
-    let bytes = |fill: i64, dtype: DType| read("1,\n", options().dtype(dtype).fill(fill)).values.to_bytes().unwrap()[1];
+    assert_eq!(floats("1,\n-,4\n", options().missing(["-"]).fill_value(9.0)), [1.0, 9.0, 9.0, 4.0]);
+    let bytes = |fill: i64, dtype: DType| read("1,\n", options().dtype(dtype).fill_value(fill)).values.to_bytes().unwrap()[1];
     assert_eq!([bytes(-1000, DType::I8), bytes(1000, DType::I8), bytes(-1, DType::U8)], [0x80, 0x7f, 0xff]);
     assert_eq!(floats("1\n2\n3\n4\n", options().max_rows(3).skip_footer(2)), [1.0, 2.0]);
     let table = read("# x y\n1 2\n3 4\n", io::TextOptions::default().names_in_first_line());

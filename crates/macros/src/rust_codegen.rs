@@ -1,8 +1,8 @@
 //! Rust code generation for the CPU by `kernel!`, with an instantiation for each type of the generic parameter.
 //!
-//! A body without loops becomes a function of one element, inlined into a loop over elements that LLVM vectorises. A body with one
-//! top-level loop processes several elements (lanes) in lockstep. The variables of the lanes are in short arrays, conditions become
-//! masks, and lanes that have left the loop are masked out. Other bodies run element by element.
+//! A user-defined function without loops becomes a function of one element, inlined into a loop over elements that LLVM vectorises. A
+//! function with one top-level loop processes several elements (lanes) in lockstep. The variables of the lanes are in short arrays,
+//! conditions become masks, and lanes that have left the loop are masked out. Other functions run element by element.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -394,7 +394,8 @@ impl RustWriter<'_> {
         self.function.body.contains_slow_path() || callees.iter().any(|&(at, _)| self.functions[at].body.contains_slow_path())
     }
 
-    /// Generates the lockstep loop for a body that has no `return`, and whose only loop is at top level. Returns `None` for other bodies.
+    /// Generates the loop that processes several elements in lockstep, for a function without `return` whose only loop is at top level.
+    /// Returns `None` for other functions.
     fn generate_lockstep_loop(&self, each: &[TokenStream]) -> Option<TokenStream> {
         let statements = &self.function.body.statements;
         let at = statements.iter().position(|s| matches!(s, Statement::For { .. }))?;

@@ -80,8 +80,8 @@ pub enum ParameterKind {
 }
 
 impl ParameterKind {
-    /// Returns the number of arguments of the generated function for a parameter of this kind. Equal to core's
-    /// `ParameterKind::argument_count`.
+    /// Returns the number of arguments of the generated function for a parameter of this kind. Equal to `ParameterKind::argument_count` of
+    /// the crate `cuprum_core`.
     pub fn argument_count(self) -> usize {
         if self == ParameterKind::Whole { 2 } else { 1 }
     }
@@ -222,7 +222,7 @@ pub enum MethodForm {
     Test,
 }
 
-/// A method of Rust's number types that kernel bodies may call.
+/// A method of Rust's number types that functions in `kernel!` may call.
 pub struct NumberMethod {
     pub name: &'static str,
     /// Number of arguments, including the receiver.

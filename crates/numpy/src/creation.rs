@@ -43,7 +43,7 @@ fn asarray_from_args(args: &Args) -> Result<Value> {
     create_from_args(args, || argument_as_array(args, "a"))
 }
 
-/// Returns the argument `name` as an array, in the dtype that the argument `dtype` names, if that is given.
+/// Returns the argument `name` as an array, in the dtype that the argument `dtype` names if it is given.
 fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
     match args.get(name) {
         Some(value) => value.array_as(args.op(), args.dtype("dtype")?),

@@ -1,4 +1,5 @@
-//! NumPy's functions that are compositions of core's operations, with one module for each page of NumPy's reference.
+//! NumPy's functions that are compositions of other operations, those of the crate `cuprum_core`, with one module for each page of NumPy's
+//! reference.
 //!
 //! Functions declared by `#[numpy(..)]` can also be called from `eval`, by their NumPy names. Compositions need no kernels and run on every
 //! device.

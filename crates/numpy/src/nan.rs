@@ -1,4 +1,4 @@
-//! Functions that ignore NaN: compositions of fused reductions. `nanmin` and `nanmax` are reductions of core.
+//! Functions that ignore NaN: compositions of fused reductions. `nanmin` and `nanmax` are reductions of the crate `cuprum_core`.
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
@@ -126,7 +126,7 @@ const MAX_F32_COUNT: usize = 1 << 24;
 
 /// Returns the sum of the elements that are not NaN, and their number. `over` has the options of [`NdArray::sum`].
 ///
-/// The sum of complex numbers adds two real numbers in one pass over memory. The imaginary part counts.
+/// The sum of complex numbers adds two real numbers in one pass over memory. The imaginary part of this sum is the number of elements.
 fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> {
     let is_nan = isnan(a)?;
     let counts_exactly = a.dtype() == DType::F64 || (a.dtype() == DType::F32 && a.size() <= MAX_F32_COUNT);
@@ -197,8 +197,8 @@ pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let (correction, dtype) = (over.requested_correction(), over.requested_dtype());
     let with = |over: AxisOptions, dtype: Option<DType>| if let Some(dtype) = dtype { over.dtype(dtype) } else { over };
     let over = match over.mask() {
-        Some(mask) => over.without_options().only_where(mask),
-        None => over.without_options(),
+        Some(mask) => over.axes_and_keepdims().only_where(mask),
+        None => over.axes_and_keepdims(),
     };
     let is_nan = isnan(a)?;
     let (sum, count) = sum_and_count(a, &with(over.clone().keepdims(), dtype))?;
@@ -250,8 +250,8 @@ pub fn nanstd(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanvar(a, over)?.sqrt()
 }
 
-/// Returns the result of `arg` (argmin or argmax) on the array with NaN replaced by `worst`, the value that is never selected
-/// before others. Returns an error if all elements of a 1-D slice are NaN.
+/// Returns the result of `arg` (argmin or argmax) on the array with NaN replaced by `worst`: infinity for argmin, minus infinity for
+/// argmax. Returns an error if all elements of a 1-D slice are NaN.
 fn nanarg(
     op: &'static str,
     a: &NdArray,

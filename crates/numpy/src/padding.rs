@@ -60,7 +60,7 @@ impl<T: Into<Scalar>> From<T> for PadMode {
 
 const FUNCTION_NAME: &str = "pad";
 
-/// Maximum number of parts that are copied into a result. With more parts, one gather pads each axis.
+/// Maximum number of parts that are copied into a result. If more are needed, each axis is padded by one gather.
 const MAX_PARTS: usize = 256;
 
 /// Returns the numbers of an argument as a pair for each axis, by NumPy's rules of broadcasting.
@@ -207,7 +207,7 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
     for (axis, &width) in widths.iter().enumerate().filter(|(_, width)| **width != (0, 0)) {
         let mut more = Vec::new();
         for (part, start) in &parts {
-            for (added, position) in source.added_elements(part, axis, width)? {
+            for (added, position) in source.padding_parts(part, axis, width)? {
                 let mut start = start.clone();
                 start[axis] = position;
                 more.push((added, start));
@@ -247,8 +247,8 @@ enum RepeatMode {
 }
 
 impl RepeatMode {
-    /// Returns the number of elements after which the padding of an axis of `extent` elements repeats, or continues in the opposite
-    /// direction if mirrored.
+    /// Returns the number of elements after which the padding of an axis of `extent` elements repeats, or changes direction if it is
+    /// mirrored.
     fn period_length(self, extent: usize) -> usize {
         if self == RepeatMode::Reflect { (extent - 1).max(1) } else { extent }
     }
@@ -340,7 +340,7 @@ impl PaddingSource {
     }
 
     /// Returns the elements added before and after `part` along `axis`, each with its position in the padded axis.
-    fn added_elements(&self, part: &NdArray, axis: usize, (before, after): (usize, usize)) -> Result<Vec<(NdArray, usize)>> {
+    fn padding_parts(&self, part: &NdArray, axis: usize, (before, after): (usize, usize)) -> Result<Vec<(NdArray, usize)>> {
         let extent = part.shape()[axis];
         let behind = before + extent;
         let stretched = |slice: &NdArray, length: usize| {
@@ -393,7 +393,7 @@ impl PaddingSource {
 }
 
 impl Statistic {
-    /// Returns the statistic along `axis` in the array's dtype, with the axis kept. Integers are rounded.
+    /// Returns the statistic along `axis` in the array's dtype, with the axis kept as extent 1. Integers are rounded.
     fn of(self, a: &NdArray, axis: usize) -> Result<NdArray> {
         let over = over_axis(axis as isize).keepdims();
         let value = match self {

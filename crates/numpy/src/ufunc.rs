@@ -19,8 +19,8 @@ use cuprum_core::{
 use crate::common::{array_on, filled, index_range, slice_axis};
 use crate::manipulation::repeat;
 
-/// Associative operations, whose operands may be regrouped, with the identity if there is one. [`identity`] and [`is_associative`] add
-/// `bitwise_and` and `hypot`.
+/// Associative operations, whose operands may be regrouped, each with its identity (`None` without one). [`identity`] and
+/// [`is_associative`] add `bitwise_and` and `hypot`.
 const ASSOCIATIVE: [(Op, Option<i64>); 13] = [
     (ADD, Some(0)),
     (MULTIPLY, Some(1)),
@@ -103,15 +103,15 @@ pub fn reduce(array: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, ufu
     match ufunc {
         op if op == ADD => array.sum(over),
         op if op == MULTIPLY => array.prod(over),
-        op if op == MINIMUM => in_dtype()?.min(over.clone().without_dtype()),
-        op if op == MAXIMUM => in_dtype()?.max(over.clone().without_dtype()),
-        op if op == FMIN => nanmin(&in_dtype()?, over.clone().without_dtype()),
-        op if op == FMAX => nanmax(&in_dtype()?, over.clone().without_dtype()),
+        op if op == MINIMUM => in_dtype()?.min(over.clone().clear_dtype()),
+        op if op == MAXIMUM => in_dtype()?.max(over.clone().clear_dtype()),
+        op if op == FMIN => nanmin(&in_dtype()?, over.clone().clear_dtype()),
+        op if op == FMAX => nanmax(&in_dtype()?, over.clone().clear_dtype()),
         op if op == LOGICAL_AND || op == LOGICAL_OR => {
             if over.requested_initial().is_some() {
                 return reduce_by_halves(&in_dtype()?, &over, op);
             }
-            let over = over.clone().without_dtype();
+            let over = over.clone().clear_dtype();
             if op == LOGICAL_AND { array.all(over) } else { array.any(over) }
         }
         op => reduce_by_halves(&in_dtype()?, &over, op),

@@ -1,4 +1,4 @@
-//! Arguments of functions that `eval` calls by SciPy's names.
+//! Conversion of the arguments of calls by SciPy's names, as `eval` makes them.
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::{Args, Error, Result, Value};
@@ -22,8 +22,8 @@ impl FromArgs for SparseArray {
     }
 }
 
-/// Returns the array whose method is called.
-pub(crate) fn own(args: &Args) -> Result<SparseArray> {
+/// Returns the array on which the method is called (`self`).
+pub(crate) fn self_argument(args: &Args) -> Result<SparseArray> {
     let own = args.get("self").and_then(from_value).cloned();
     own.ok_or_else(|| Error::value(args.op(), "the first argument must be a sparse array"))
 }
@@ -40,7 +40,7 @@ pub(crate) fn two_extents(op: &'static str, extents: &[usize]) -> Result<[usize;
     <[usize; 2]>::try_from(extents).map_err(|_| Error::value(op, "the shape of a sparse array has two extents"))
 }
 
-/// Returns the array in the format of the argument `format`, if it was passed.
+/// Converts the array to the format of the argument `format`, if it was passed.
 pub(crate) fn in_format(args: &Args, a: SparseArray) -> Result<Value> {
     match args.get("format") {
         None => Ok(a.into_value()),
@@ -48,7 +48,7 @@ pub(crate) fn in_format(args: &Args, a: SparseArray) -> Result<Value> {
     }
 }
 
-/// Calls a function of `eval`. Errors about arguments name that function, whichever function finds them.
-pub(crate) fn named(args: &Args, call: impl FnOnce(&Args) -> Result<Value>) -> Result<Value> {
+/// Calls a function on behalf of `eval`. Errors about arguments name the function that the user called, not the one that finds the error.
+pub(crate) fn with_named_errors(args: &Args, call: impl FnOnce(&Args) -> Result<Value>) -> Result<Value> {
     call(args).map_err(|e| e.with_function_name(args.op()))
 }

@@ -4,14 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, arange, with_device, zeros};
 
-use crate::common::{as_indices, check_indptr, check_range, check_value_dtype, index_range, indptr_of_counts, stored};
+use crate::common::{as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, index_range, indptr_of_counts};
 use crate::compressed::Compressed;
 
 /// A sparse array in block row format (`scipy.sparse.bsr_array`): dense blocks of one shape in compressed row format.
 ///
 /// Row i of blocks has the blocks `data[indptr[i]..indptr[i + 1]]`, which begin in the columns `indices[..] * c` for blocks (r, c). The
-/// format saves indices if the elements lie in dense blocks. Arithmetic and products use a copy by rows, which is made once. A clone
-/// shares all memory.
+/// format saves indices if the elements lie in dense blocks. Arithmetic and products use a CSR copy, which is computed once and cached. A
+/// clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -73,10 +73,10 @@ impl BsrArray {
         let [indices, indptr] = as_indices(OP, [indices, indptr], &[shape[0], shape[1], count])?;
         check_indptr(OP, &indptr, shape[0] / r, count)?;
         check_range(OP, &indices, 1, shape[1] / c)?;
-        Ok(BsrArray { shape, data: stored(data)?, indices, indptr, by_rows: Arc::default() })
+        Ok(BsrArray { shape, data: contiguous_stored(data)?, indices, indptr, by_rows: Arc::default() })
     }
 
-    /// Returns a compressed matrix in blocks (r, c). Blocks without elements are not stored.
+    /// Converts a compressed matrix to blocks of shape (r, c). Blocks without elements are not stored.
     pub(crate) fn from_compressed(a: &Compressed, [r, c]: [usize; 2]) -> Result<BsrArray> {
         const OP: &str = "tobsr";
         let shape = a.shape();
@@ -86,7 +86,7 @@ impl BsrArray {
         let a = a.canonical()?;
         let (rows, blocks) = (a.rows()?, [shape[0] / r, shape[1] / c]);
         let (block_row, block_column) = (rows.floor_divide(r as i64)?, a.indices.astype(DType::I64)?.floor_divide(c as i64)?);
-        // The structure of the blocks is that of a matrix whose elements are the blocks.
+        // The block structure is computed as that of a matrix with one element per block.
         let mask = cuprum_core::ones_like(&rows)?;
         let structure = Compressed::from_positions(&block_row, &block_column, &mask, blocks, a.indices.dtype())?;
         let keys = structure.rows()?.multiply(blocks[1] as i64)?.add(&structure.indices)?;
@@ -99,7 +99,7 @@ impl BsrArray {
         let place = place.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(a.indices.astype(DType::I64)?.remainder(c as i64)?)?;
         let empty = with_device(a.device(), || zeros(size, a.data.dtype()))?;
         let data = cuprum_core::scatter(&empty, &place, &a.data, 0, cuprum_core::ScatterMode::Assign)?;
-        let data = stored(&data.reshape([count, r, c])?)?;
+        let data = contiguous_stored(&data.reshape([count, r, c])?)?;
         Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
     }
 
@@ -113,7 +113,7 @@ impl BsrArray {
         &self.indices
     }
 
-    /// Returns the positions at which the rows of blocks begin and end (`.indptr`).
+    /// Returns the index of the first block of each block row, and the number of blocks (`.indptr`).
     pub fn indptr(&self) -> &NdArray {
         &self.indptr
     }
@@ -123,7 +123,7 @@ impl BsrArray {
         [self.data.shape()[1], self.data.shape()[2]]
     }
 
-    /// Returns the elements by row. Zeros in blocks are elements.
+    /// Returns the elements in CSR format. Zeros in stored blocks become elements.
     pub(crate) fn compressed(&self) -> Result<Compressed> {
         if let Some(known) = self.by_rows.get() {
             return Ok(known.clone());
@@ -152,9 +152,9 @@ impl BsrArray {
         Ok(self.by_rows.get_or_init(|| made).clone())
     }
 
-    /// Returns the array with other blocks of equal shape.
+    /// Returns the array with `data`, of equal shape, as its blocks.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<BsrArray> {
-        Ok(BsrArray { data: stored(&data)?, by_rows: Arc::default(), ..self.clone() })
+        Ok(BsrArray { data: contiguous_stored(&data)?, by_rows: Arc::default(), ..self.clone() })
     }
 
     /// Returns the transpose, with transposed blocks.
@@ -164,7 +164,7 @@ impl BsrArray {
         let numbers = with_device(self.device(), || arange(0, count, 1))?;
         let blocks = [self.shape[0] / r, self.shape[1] / c];
         let structure = Compressed::from_valid(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?.swapped()?;
-        let data = stored(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
+        let data = contiguous_stored(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
         let shape = [self.shape[1], self.shape[0]];
         Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
     }

@@ -15,7 +15,7 @@ pub(crate) fn index_range(device: Device, count: usize) -> Result<NdArray> {
 }
 
 /// Returns the stored, contiguous form of an array.
-pub(crate) fn stored(a: &NdArray) -> Result<NdArray> {
+pub(crate) fn contiguous_stored(a: &NdArray) -> Result<NdArray> {
     a.contiguous()?.eval().cloned()
 }
 
@@ -27,12 +27,12 @@ pub(crate) fn check_value_dtype(op: &'static str, dtype: DType) -> Result<()> {
     }
 }
 
-/// Returns the index dtype of new arrays: int32 if it can hold all of `extents`, else int64.
+/// Returns the index dtype of new arrays: int32 if every extent in `extents` fits, else int64.
 pub(crate) fn index_dtype(extents: &[usize]) -> DType {
     if extents.iter().all(|&n| n <= i32::MAX as usize) { DType::I32 } else { DType::I64 }
 }
 
-/// Converts arrays of indices to one dtype, int32 or int64. Pairs of int32 and pairs of int64 keep their dtype.
+/// Converts index arrays to one dtype, int32 or int64. Arrays that are all int32 or all int64 keep their dtype.
 ///
 /// # Errors
 /// An array that is not 1-D or not of integers.
@@ -52,19 +52,19 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
     };
     let mut converted = arrays.map(NdArray::clone);
     for (slot, a) in converted.iter_mut().zip(arrays) {
-        // The bounds are checked later, so a number that does not fit must not wrap to one that does.
+        // The bounds are checked later. Until then, an index must not wrap around to a valid one.
         let wide = if a.dtype() == DType::U64 { cuprum_core::minimum(a, i64::MAX)? } else { a.clone() };
-        *slot = stored(&wide.astype(if dtype == DType::I32 { clip_to_i32(&wide)? } else { DType::I64 })?)?;
+        *slot = contiguous_stored(&wide.astype(if dtype == DType::I32 { clip_to_i32(&wide)? } else { DType::I64 })?)?;
     }
     if dtype == DType::I32 && converted.iter().any(|a| a.dtype() == DType::I64) {
         for slot in &mut converted {
-            *slot = stored(&slot.astype(DType::I64)?)?;
+            *slot = contiguous_stored(&slot.astype(DType::I64)?)?;
         }
     }
     Ok(converted)
 }
 
-/// Returns int32 if all numbers of `a` fit in it, else int64.
+/// Returns int32 if all elements of `a` fit in it, else int64.
 fn clip_to_i32(a: &NdArray) -> Result<DType> {
     if a.dtype().can_cast_safe(DType::I32) || a.size() == 0 {
         return Ok(DType::I32);
@@ -108,7 +108,7 @@ pub(crate) fn check_indptr(op: &'static str, indptr: &NdArray, extent: usize, co
     Ok(())
 }
 
-/// Returns the size of an array of this shape.
+/// Returns the number of elements of a dense array of this shape.
 ///
 /// # Errors
 /// A size that is too large for the address space.
@@ -117,19 +117,19 @@ pub(crate) fn dense_size(op: &'static str, shape: [usize; 2]) -> Result<usize> {
     size.ok_or_else(|| Error::shape(op, "a dense array of this shape is too large", &[&shape]))
 }
 
-/// Returns `indptr` of rows with the given int64 counts, in the dtype `index`.
+/// Returns `indptr` in the dtype `index`, from the int64 number of elements of each row.
 pub(crate) fn indptr_of_counts(counts: &NdArray, index: DType) -> Result<NdArray> {
     let zero = filled(counts.device(), &[1], 0, DType::I64)?;
     let joined = if counts.size() == 0 { zero } else { concat([&zero, &counts.astype(DType::I64)?.cumsum(0)?], 0)? };
-    stored(&joined.astype(index)?)
+    contiguous_stored(&joined.astype(index)?)
 }
 
-/// Returns `indptr` for elements whose rows are `rows`, of `extent` rows.
+/// Returns `indptr` in the dtype `index` for `extent` rows, from the row index of each element.
 pub(crate) fn indptr_of_rows(rows: &NdArray, extent: usize, index: DType) -> Result<NdArray> {
     indptr_of_counts(&cuprum_core::bincount(rows, None, extent)?, index)
 }
 
-/// Returns whether each element of a pair of arrays differs from the previous one in either array. The first element does.
+/// Returns a mask of the elements whose position `(row, column)` differs from the position before. The first element is always marked.
 pub(crate) fn run_starts(row: &NdArray, column: &NdArray) -> Result<NdArray> {
     let differs = |a: &NdArray| not_equal(a.index(s![1..])?, a.index(s![..-1])?);
     let first = filled(row.device(), &[row.size().min(1)], true, DType::Bool)?;
@@ -139,10 +139,10 @@ pub(crate) fn run_starts(row: &NdArray, column: &NdArray) -> Result<NdArray> {
     concat([&first, &differs(row)?.bitwise_or(differs(column)?)?], 0)
 }
 
-/// Returns the stable order of elements by row, then by column.
+/// Returns the indices that sort elements by row, then by column. Equal positions keep their order.
 pub(crate) fn order_by_position(row: &NdArray, column: &NdArray, shape: [usize; 2]) -> Result<NdArray> {
     match shape[0].checked_mul(shape[1]) {
-        // A sort of int32 takes half as many passes as one of int64.
+        // The sort takes half as many radix passes for int32 as for int64.
         Some(size) if size <= i32::MAX as usize => {
             row.astype(DType::I32)?.multiply(shape[1] as i64)?.add(column.astype(DType::I32)?)?.argsort(0)
         }
@@ -156,7 +156,7 @@ pub(crate) fn order_by_position(row: &NdArray, column: &NdArray, shape: [usize; 
     }
 }
 
-/// Returns the int64 row of each element.
+/// Returns the int64 row index of each element, from `indptr`. `count` is the number of elements.
 pub(crate) fn rows_of(indptr: &NdArray, count: usize) -> Result<NdArray> {
     row_indices(indptr, count)
 }

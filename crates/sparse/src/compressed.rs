@@ -6,11 +6,12 @@ use cuprum_core::ops::sparse::{CsrParts, multiply};
 use cuprum_core::{DType, Device, Error, NdArray, Result, ScatterMode, flatnonzero, s, scatter, segment_sum};
 
 use crate::common::{
-    as_indices, check_indptr, check_range, check_value_dtype, dense_size, filled, indptr_of_rows, order_by_position, rows_of, run_starts,
-    stored,
+    as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, dense_size, filled, indptr_of_rows, order_by_position,
+    rows_of, run_starts,
 };
 
-/// Elements sorted by their index along the major axis: rows of CSR, columns of CSC. The structure is valid.
+/// Elements sorted by their index along the major axis: the rows of CSR or the columns of CSC. The constructors guarantee a valid
+/// structure.
 #[derive(Clone, Debug)]
 pub(crate) struct Compressed {
     /// Extent of the major axis.
@@ -24,7 +25,7 @@ pub(crate) struct Compressed {
     derived: Arc<Derived>,
 }
 
-/// Values that are derived from a matrix at first use, and shared by its clones.
+/// Cached values that are computed at first use and shared by clones of the matrix.
 #[derive(Debug, Default)]
 struct Derived {
     is_canonical: OnceLock<bool>,
@@ -34,7 +35,7 @@ struct Derived {
 }
 
 impl Compressed {
-    /// Returns a matrix of these components.
+    /// Returns a matrix of the given components (`data`, `indices`, `indptr`), after checking them.
     ///
     /// # Errors
     /// A structure that is not valid, dtypes that are not supported, arrays on different devices.
@@ -52,10 +53,11 @@ impl Compressed {
         let [indices, indptr] = as_indices(op, [indices, indptr], &[major, minor, data.size()])?;
         check_indptr(op, &indptr, major, data.size())?;
         check_range(op, &indices, 1, minor)?;
-        Ok(Compressed { major, minor, indptr, indices, data: stored(data)?, derived: Arc::default() })
+        Ok(Compressed { major, minor, indptr, indices, data: contiguous_stored(data)?, derived: Arc::default() })
     }
 
-    /// Returns a matrix of valid components. `is_canonical` tells whether the minor indices of each row ascend without repetition.
+    /// Returns a matrix of components that are known to be valid. `is_canonical` states that the minor indices of each row ascend without
+    /// repetition, if that is known.
     pub fn from_valid(data: NdArray, indices: NdArray, indptr: NdArray, shape: [usize; 2], is_canonical: bool) -> Result<Compressed> {
         let derived = Derived::default();
         if is_canonical {
@@ -69,9 +71,9 @@ impl Compressed {
         Ok(Compressed {
             major: shape[0],
             minor: shape[1],
-            indptr: stored(&indptr)?,
-            indices: stored(&indices)?,
-            data: stored(&data)?,
+            indptr: contiguous_stored(&indptr)?,
+            indices: contiguous_stored(&indices)?,
+            data: contiguous_stored(&data)?,
             derived: Arc::new(derived),
         })
     }
@@ -83,15 +85,15 @@ impl Compressed {
         Compressed::from_valid(zeros(0, dtype)?, zeros(0, index)?, zeros(extent, index)?, shape, true)
     }
 
-    /// Returns the matrix with the elements at `(row, column)`. Elements of equal position are added.
-    ///
-    /// `row` and `column` are valid indices along the major and the minor axis.
+    /// Returns a matrix of the elements `data` at `(row, column)`. Elements at equal positions are added. `row` and `column` are valid
+    /// indices along the major and the minor axis. `index` is the dtype of the indices.
     pub fn from_positions(row: &NdArray, column: &NdArray, data: &NdArray, shape: [usize; 2], index: DType) -> Result<Compressed> {
         if data.size() == 0 {
             return Compressed::empty(data.device(), shape, data.dtype(), index);
         }
         let order = order_by_position(row, column, shape)?;
-        let (row, column, data) = (stored(&row.take(&order, 0)?)?, stored(&column.take(&order, 0)?)?, data.take(&order, 0)?);
+        let (row, column, data) =
+            (contiguous_stored(&row.take(&order, 0)?)?, contiguous_stored(&column.take(&order, 0)?)?, data.take(&order, 0)?);
         let begins = flatnonzero(&run_starts(&row, &column)?)?;
         let indptr = |row: &NdArray| indptr_of_rows(row, shape[0], index);
         if begins.size() == data.size() {
@@ -113,23 +115,23 @@ impl Compressed {
         [self.major, self.minor]
     }
 
-    /// Returns the components for core's operations.
+    /// Returns a view of the components for the operations of the core crate.
     pub fn parts(&self) -> CsrParts<'_> {
         CsrParts { indptr: &self.indptr, indices: &self.indices, values: &self.data, columns: self.minor }
     }
 
     /// Returns the int64 index of each element along the major axis.
     pub fn rows(&self) -> Result<NdArray> {
-        stored(&rows_of(&self.indptr, self.count())?)
+        contiguous_stored(&rows_of(&self.indptr, self.count())?)
     }
 
-    /// Returns the matrix with other values of equal number.
+    /// Returns the matrix with the same structure and the values `data`.
     pub fn with_data(&self, data: NdArray) -> Result<Compressed> {
         let is_canonical = self.derived.is_canonical.get() == Some(&true);
         Compressed::from_valid(data, self.indices.clone(), self.indptr.clone(), self.shape(), is_canonical)
     }
 
-    /// Returns whether the minor indices of each row ascend, and whether they also do not repeat. Waits for the device once.
+    /// Returns whether the minor indices of each row ascend, strictly if `strict` is set. Waits for the device at the first call.
     fn order(&self, strict: bool) -> Result<bool> {
         let known = if strict { &self.derived.is_canonical } else { &self.derived.is_sorted };
         if let Some(&known) = known.get() {
@@ -153,7 +155,7 @@ impl Compressed {
         self.order(true)
     }
 
-    /// Returns the matrix with ascending minor indices in each row, and repeated elements added. Computed once.
+    /// Returns the matrix with ascending minor indices in each row and repeated elements added. The result is cached.
     pub fn canonical(&self) -> Result<Compressed> {
         if self.is_canonical()? {
             return Ok(self.clone());
@@ -177,7 +179,8 @@ impl Compressed {
         Ok(sorted)
     }
 
-    /// Returns the same elements, compressed along the other axis. Computed once: later products with the transpose reuse it.
+    /// Returns the same elements, compressed along the other axis. The result is cached, so that later products with the transpose reuse
+    /// it.
     pub fn swapped(&self) -> Result<Compressed> {
         if let Some(known) = self.derived.swapped.get() {
             return Ok(known.clone());
@@ -191,7 +194,7 @@ impl Compressed {
         Ok(self.derived.swapped.get_or_init(|| made).clone())
     }
 
-    /// Returns the dense array (major, minor). Repeated elements are added.
+    /// Returns the dense array of shape (major, minor). Repeated elements are added.
     pub fn to_dense(&self, op: &'static str) -> Result<NdArray> {
         let size = dense_size(op, self.shape())?;
         let zeros = filled(self.device(), &[size], 0, self.data.dtype())?;
@@ -200,12 +203,12 @@ impl Compressed {
         dense.reshape(self.shape())
     }
 
-    /// Returns the product with a dense array (minor) or (minor, k).
+    /// Returns the product with a dense array of shape (minor) or (minor, k).
     pub fn times_dense(&self, b: &NdArray) -> Result<NdArray> {
         multiply(self.parts(), b)
     }
 
-    /// Returns the elements for which a mask is true.
+    /// Returns the matrix of the elements for which `mask` is true.
     pub fn filtered(&self, mask: &NdArray) -> Result<Compressed> {
         let kept = flatnonzero(mask)?;
         if kept.size() == self.count() {
@@ -240,7 +243,8 @@ impl Compressed {
     }
 }
 
-/// Returns the sum of each run of elements, whose first positions are `begins`, in the dtype of the elements.
+/// Returns the sum of each run of consecutive elements, in the dtype of the elements. `begins` has the index of the first element of each
+/// run.
 pub(crate) fn sum_runs(data: &NdArray, begins: &NdArray) -> Result<NdArray> {
     let end = filled(data.device(), &[1], data.size() as i64, DType::I64)?;
     segment_sum(data, &cuprum_core::concat([begins, &end], 0)?)?.astype(data.dtype())

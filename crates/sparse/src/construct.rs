@@ -4,7 +4,7 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::random::Generator;
 use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, concat, numpy, ones, with_device, zeros};
 
-use crate::arguments::{in_format, named, shape_argument};
+use crate::arguments::{in_format, shape_argument, with_named_errors};
 use crate::common::{check_value_dtype, index_dtype, index_range};
 use crate::convert::to_coo;
 use crate::object::from_value;
@@ -23,7 +23,7 @@ use crate::{CooArray, DiaArray, Sparse, SparseArray};
 /// assert_eq!(eye_array(2, 3, 1, DType::F64)?.to_dense()?, array![[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| named(args, eye_from_args))]
+#[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| with_named_errors(args, eye_from_args))]
 pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray> {
     check_value_dtype("eye_array", dtype)?;
     DiaArray::new(&ones([1, columns], dtype)?, &NdArray::from_slice(&[k])?.astype(index_dtype(&[rows, columns]))?, [rows, columns])
@@ -46,7 +46,7 @@ pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<Di
 /// assert_eq!(a.to_dense()?, array![[1.0, -1.0, 0.0], [0.0, 2.0, -1.0], [0.0, 0.0, 3.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None)", call = |args: &Args| named(args, diags_from_args))]
+#[numpy("sparse.diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, diags_from_args))]
 pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize; 2]>, dtype: DType) -> Result<DiaArray> {
     const OP: &str = "diags_array";
     check_value_dtype(OP, dtype)?;
@@ -74,7 +74,7 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
         }
         let values = diagonal.reshape(-1)?.astype(dtype)?.broadcast_to([length])?;
         let fill = |count: usize| with_device(device, || zeros(count, dtype));
-        // An element of the diagonal is stored in its column.
+        // Row n of `data` stores an element of the diagonal at the index of its column.
         let before = if length == 0 { shape[1] } else { above };
         rows.push(concat([&fill(before)?, &values, &fill(shape[1] - before - length)?], 0)?);
     }
@@ -119,10 +119,10 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
     CooArray::from_valid(data, row, column, shape)
 }
 
-/// Returns `count` of the numbers `0..size` in ascending order.
+/// Returns `count` distinct random integers in `0..size`, in ascending order.
 fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
     if count * 2 >= size {
-        // A random order of all numbers: at most twice as many as needed.
+        // If more than half of the integers are needed, takes the first ones of a random permutation.
         let order = generator.permutation(&index_range(Device::current()?, size as usize)?, 0)?;
         return order.index(cuprum_core::s![..count])?.sort(0);
     }
@@ -130,7 +130,7 @@ fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdAr
     while (numbers.size() as i64) < count {
         let missing = count - numbers.size() as i64;
         let drawn = generator.integers(0, size, (missing + missing / 4 + 8) as usize, DType::I64)?;
-        // The numbers that were drawn first remain, so that no number is preferred.
+        // Keeps the integers in the order in which they were drawn, so that each is equally likely.
         let all = concat([&numbers, &drawn], 0)?;
         numbers = first_occurrences(&all)?;
         if numbers.size() as i64 > count {
@@ -140,7 +140,7 @@ fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdAr
     numbers.sort(0)
 }
 
-/// Returns the elements without repetitions, in the order of their first occurrence.
+/// Returns the distinct elements in the order of their first occurrence.
 fn first_occurrences(a: &NdArray) -> Result<NdArray> {
     let order = a.argsort(0)?;
     let sorted = a.take(&order, 0)?.contiguous()?;
@@ -162,7 +162,7 @@ fn first_occurrences(a: &NdArray) -> Result<NdArray> {
 /// assert_eq!(vstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0], [1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| named(args, vstack_from_args))]
+#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, vstack_from_args))]
 pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
     Ok(join("vstack", arrays, 0)?.to_csr()?.into())
 }
@@ -181,7 +181,7 @@ pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
 /// assert_eq!(hstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0, 1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| named(args, hstack_from_args))]
+#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, hstack_from_args))]
 pub fn hstack(arrays: &[SparseArray]) -> Result<SparseArray> {
     Ok(join("hstack", arrays, 1)?.to_csr()?.into())
 }
@@ -229,7 +229,7 @@ fn join(op: &'static str, arrays: &[SparseArray], axis: usize) -> Result<CooArra
 /// assert_eq!(kron(&eye_array(2, 2, 0, DType::F64)?, &b)?.to_dense()?, array![[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.kron(A, B, format=None)", call = |args: &Args| named(args, kron_from_args))]
+#[numpy("sparse.kron(A, B, format=None)", call = |args: &Args| with_named_errors(args, kron_from_args))]
 pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
     const OP: &str = "kron";
     let (a, b) = (a.to_coo()?, b.to_coo()?);
@@ -263,7 +263,7 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     let Some(diagonals) = args.get("diagonals") else { return Err(Error::value(op, "argument 'diagonals' is missing")) };
     let offsets: Vec<i64> = args.ints("offsets")?.unwrap_or_else(|| vec![0]).into_iter().map(|k| k as i64).collect();
     let diagonals = match diagonals.items() {
-        // One diagonal may be a list of numbers.
+        // `diagonals` may be a single list of numbers.
         Some(items) if items.iter().all(|item| matches!(item, Value::Scalar(_))) && offsets.len() == 1 => vec![diagonals.array(op)?],
         Some(items) => items.iter().map(|item| item.array(op)?.reshape(-1)).collect::<Result<_>>()?,
         None => vec![diagonals.array(op)?],
@@ -273,7 +273,7 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     in_format(args, diags_array(&diagonals, &offsets, shape_argument(args)?, dtype)?.into())
 }
 
-fn blocks(args: &Args) -> Result<Vec<SparseArray>> {
+fn block_arguments(args: &Args) -> Result<Vec<SparseArray>> {
     let items = args.get("blocks").and_then(Value::items).unwrap_or_default();
     let read = |item: &Value| match from_value(item) {
         Some(a) => Ok(a.clone()),
@@ -283,11 +283,11 @@ fn blocks(args: &Args) -> Result<Vec<SparseArray>> {
 }
 
 fn vstack_from_args(args: &Args) -> Result<Value> {
-    in_format(args, vstack(&blocks(args)?)?)
+    in_format(args, vstack(&block_arguments(args)?)?)
 }
 
 fn hstack_from_args(args: &Args) -> Result<Value> {
-    in_format(args, hstack(&blocks(args)?)?)
+    in_format(args, hstack(&block_arguments(args)?)?)
 }
 
 fn kron_from_args(args: &Args) -> Result<Value> {

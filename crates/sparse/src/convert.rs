@@ -5,7 +5,7 @@ use cuprum_core::{DType, NdArray, Result};
 use crate::compressed::Compressed;
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray};
 
-/// Returns the elements by row.
+/// Converts an array to CSR storage.
 pub(crate) fn by_rows(a: &SparseArray) -> Result<Compressed> {
     match a {
         SparseArray::Csr(a) => Ok(a.inner.clone()),
@@ -57,7 +57,7 @@ pub(crate) fn to_dia(a: &SparseArray) -> Result<DiaArray> {
     }
 }
 
-/// Returns the array in a format. Blocks are single elements.
+/// Converts the array to `format`. Blocks of BSR get the shape (1, 1).
 pub(crate) fn to_format(a: &SparseArray, format: Format) -> Result<SparseArray> {
     Ok(match format {
         Format::Csr => to_csr(a)?.into(),
@@ -84,7 +84,8 @@ pub(crate) fn transpose(a: &SparseArray) -> Result<SparseArray> {
         SparseArray::Coo(a) => CooArray::from_valid(a.data().clone(), a.column().clone(), a.row().clone(), [shape[1], shape[0]])?.into(),
         SparseArray::Bsr(a) => a.transposed()?.into(),
         SparseArray::Dia(a) => {
-            // Element (i, j) of diagonal k is stored in column j, and in column i of diagonal -k of the transpose.
+            // Element (i, j) of diagonal k is stored at index j of its row in `data`. In the transpose, it belongs to diagonal -k and is
+            // stored at index i.
             let rows = a.compressed()?;
             DiaArray::from_compressed(&rows.swapped()?)?.into()
         }

@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result};
 
-use crate::common::{as_indices, check_range, check_value_dtype, index_dtype, stored};
+use crate::common::{as_indices, check_range, check_value_dtype, contiguous_stored, index_dtype};
 use crate::compressed::Compressed;
 
 /// A sparse array in coordinate format (`scipy.sparse.coo_array`): one row, one column and one value per element.
 ///
 /// Elements may be in any order, and repeated positions are added where a value is needed. Construction from parts is fastest in this
-/// format. Arithmetic and products use a copy by rows, which is made once. A clone shares all memory.
+/// format. Arithmetic and products use a CSR copy, which is computed once and cached. A clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -66,12 +66,18 @@ impl CooArray {
         let [row, column] = as_indices(OP, [row, column], &[shape[0], shape[1], data.size()])?;
         check_range(OP, &row, 0, shape[0])?;
         check_range(OP, &column, 1, shape[1])?;
-        Ok(CooArray { shape, row, column, data: stored(data)?, by_rows: Arc::default() })
+        Ok(CooArray { shape, row, column, data: contiguous_stored(data)?, by_rows: Arc::default() })
     }
 
-    /// Returns the array of valid components.
+    /// Returns an array of components that are known to be valid.
     pub(crate) fn from_valid(data: NdArray, row: NdArray, column: NdArray, shape: [usize; 2]) -> Result<CooArray> {
-        Ok(CooArray { shape, row: stored(&row)?, column: stored(&column)?, data: stored(&data)?, by_rows: Arc::default() })
+        Ok(CooArray {
+            shape,
+            row: contiguous_stored(&row)?,
+            column: contiguous_stored(&column)?,
+            data: contiguous_stored(&data)?,
+            by_rows: Arc::default(),
+        })
     }
 
     /// Returns the nonzero elements of a 2-D array, in C order. A 1-D array counts as one row.
@@ -120,7 +126,7 @@ impl CooArray {
         &self.column
     }
 
-    /// Returns the elements compressed along an axis, with repeated elements added.
+    /// Converts to compressed storage along `axis`. Repeated elements are added.
     pub(crate) fn compressed(&self, axis: usize) -> Result<Compressed> {
         if axis == 1 {
             return self.compressed(0)?.swapped();

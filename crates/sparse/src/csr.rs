@@ -33,7 +33,7 @@ pub struct CsrArray {
 /// A sparse array in compressed column format (`scipy.sparse.csc_array`).
 ///
 /// Column j has the elements `data[indptr[j]..indptr[j + 1]]` in the rows `indices[indptr[j]..indptr[j + 1]]`. Slices of columns are
-/// fastest in this format. Products with dense arrays use a copy by rows, which is made once. A clone shares all memory.
+/// fastest in this format. Products with dense arrays use a CSR copy, which is computed once and cached. A clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -48,7 +48,7 @@ pub struct CsrArray {
 /// ```
 #[derive(Clone, Debug)]
 pub struct CscArray {
-    /// The elements by column: the matrix compressed along its second axis.
+    /// The elements by column: the matrix compressed along axis 1.
     pub(crate) inner: Compressed,
     shape: [usize; 2],
 }
@@ -109,7 +109,7 @@ macro_rules! compressed_format {
                 Ok($Format::from_inner(CooArray::from_dense(a)?.compressed($major)?))
             }
 
-            /// Returns whether the indices of each line ascend (`.has_sorted_indices`). Waits for the device at the first call.
+            /// Returns whether the indices ascend within each row (CSR) or column (CSC) (`.has_sorted_indices`).
             ///
             /// # Errors
             /// Errors of the device.
@@ -117,8 +117,7 @@ macro_rules! compressed_format {
                 self.inner.is_sorted()
             }
 
-            /// Returns whether the indices of each line ascend without repetition (`.has_canonical_format`). Waits for the device at the
-            /// first call.
+            /// Returns whether the indices ascend without repetition within each row (CSR) or column (CSC) (`.has_canonical_format`).
             ///
             /// # Errors
             /// Errors of the device.
@@ -126,7 +125,7 @@ macro_rules! compressed_format {
                 self.inner.is_canonical()
             }
 
-            /// Returns the array with ascending indices in each line (`.sorted_indices()`). Repeated elements remain, in their order.
+            /// Returns the array with ascending indices within each row (CSR) or column (CSC) (`.sorted_indices()`).
             ///
             /// # Errors
             /// Errors of the device, such as too little memory.

@@ -4,14 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, ScatterMode, scatter};
 
-use crate::common::{as_indices, check_value_dtype, dense_size, filled, index_dtype, index_range, stored};
+use crate::common::{as_indices, check_value_dtype, contiguous_stored, dense_size, filled, index_dtype, index_range};
 use crate::compressed::Compressed;
 
 /// A sparse array of diagonals (`scipy.sparse.dia_array`).
 ///
 /// Row n of `data` is the diagonal `offsets[n]`: `data[n, j]` is the element in column j and row `j - offsets[n]`, and is ignored if there
-/// is no such row. Positive offsets are above the main diagonal. Arithmetic and products use a copy by rows, which is made once. A clone
-/// shares all memory.
+/// is no such row. Positive offsets are above the main diagonal. Arithmetic and products use a CSR copy, which is computed once and cached.
+/// A clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -29,7 +29,7 @@ pub struct DiaArray {
     shape: [usize; 2],
     data: NdArray,
     offsets: NdArray,
-    /// Number of elements of the array that `data` holds.
+    /// Number of elements on the diagonals that `data` stores.
     count: usize,
     by_rows: Arc<OnceLock<Compressed>>,
 }
@@ -72,10 +72,10 @@ impl DiaArray {
         if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::value(OP, format!("offset {} is repeated", pair[0])));
         }
-        Ok(DiaArray { shape, data: stored(data)?, offsets, count, by_rows: Arc::default() })
+        Ok(DiaArray { shape, data: contiguous_stored(data)?, offsets, count, by_rows: Arc::default() })
     }
 
-    /// Returns the diagonals of a matrix that have elements.
+    /// Converts a compressed matrix. Only diagonals with elements are stored.
     pub(crate) fn from_compressed(a: &Compressed) -> Result<DiaArray> {
         let (device, shape) = (a.device(), a.shape());
         let columns = a.indices.astype(DType::I64)?;
@@ -99,7 +99,7 @@ impl DiaArray {
         &self.offsets
     }
 
-    /// Returns the elements on the diagonals by row, zeros included.
+    /// Returns the elements of the stored diagonals in CSR format, zeros included.
     pub(crate) fn compressed(&self) -> Result<Compressed> {
         if let Some(known) = self.by_rows.get() {
             return Ok(known.clone());
@@ -119,13 +119,13 @@ impl DiaArray {
         Ok(self.by_rows.get_or_init(|| made).clone())
     }
 
-    /// Returns the array with other diagonals of equal shape.
+    /// Returns the array with `data`, of equal shape, as its diagonals.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<DiaArray> {
-        Ok(DiaArray { data: stored(&data)?, by_rows: Arc::default(), ..self.clone() })
+        Ok(DiaArray { data: contiguous_stored(&data)?, by_rows: Arc::default(), ..self.clone() })
     }
 }
 
-/// Returns the number of elements of a diagonal of which `width` columns are stored.
+/// Returns the number of matrix elements on the diagonal `offset` of which the first `width` columns are stored.
 fn diagonal_length(shape: [usize; 2], width: usize, offset: i64) -> usize {
     let start = offset.max(0) as i128;
     let end = (shape[0] as i128 + i128::from(offset)).min(width.min(shape[1]) as i128);

@@ -6,8 +6,8 @@ use cuprum_core::ops::linalg::{Triangle, eigh};
 use cuprum_core::{Args, DType, Device, Error, NdArray, Result, Value, conj, numpy, random, s, stack, with_device};
 
 use crate::SparseArray;
-use crate::arguments::named;
-use crate::common::stored;
+use crate::arguments::with_named_errors;
+use crate::common::contiguous_stored;
 use crate::solve::{LinearOperator, norm, solver_dtype};
 
 /// The eigenvalues that [`eigsh`] returns (`which=`).
@@ -27,13 +27,13 @@ pub enum Which {
 /// Options of [`eigsh`] and [`svds`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LanczosOptions<'a> {
-    /// Number of vectors that the method keeps: `min(n, max(2 * k + 1, 20))` by default.
+    /// Number of Lanczos vectors that the method keeps: `min(n, max(2 * k + 1, 20))` by default.
     pub ncv: Option<usize>,
     /// Maximum number of restarts: ten times the number of rows by default.
     pub maxiter: Option<usize>,
-    /// Relative accuracy of the values; 0, the default, means the precision of the dtype.
+    /// Relative accuracy of the eigenvalues or singular values. The default 0 means the precision of the dtype.
     pub tol: f64,
-    /// The first vector; random, from a fixed seed, by default.
+    /// Starting vector of the iteration. The default is random, from a fixed seed.
     pub v0: Option<&'a NdArray>,
 }
 
@@ -60,7 +60,7 @@ pub struct LanczosOptions<'a> {
 /// assert_eq!(vectors.shape(), [100, 2]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.eigsh(A, k=6, *, which='LM', v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True)", call = |args: &Args| named(args, eigsh_from_args))]
+#[numpy("sparse.linalg.eigsh(A, k=6, *, which='LM', v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True)", call = |args: &Args| with_named_errors(args, eigsh_from_args))]
 pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOptions) -> Result<(NdArray, NdArray)> {
     const OP: &str = "eigsh";
     let [n, columns] = a.extents();
@@ -76,7 +76,7 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         return Err(Error::value(OP, format!("ncv must be greater than k = {k}, not {ncv}")));
     }
     let start = first_vector(OP, a, n, dtype, options)?;
-    let mut basis = Basis::new(a, dtype, stored(&start.divide(norm(&start)?)?)?);
+    let mut basis = Basis::new(a, dtype, contiguous_stored(&start.divide(norm(&start)?)?)?);
     let epsilon = if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let accuracy = if options.tol > 0.0 { options.tol } else { epsilon };
     let maxiter = options.maxiter.unwrap_or(n.saturating_mul(10)).max(1);
@@ -84,7 +84,8 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         let residual = basis.extend_to(ncv)?;
         let (values, vectors) = basis.ritz_pairs()?;
         let order = wanted_order(&values, which);
-        // The residual of a Ritz vector is the last component of its coordinates times the norm of the residual vector.
+        // The norm of the residual of a Ritz vector is the last component of its eigenvector of the projection, times the norm of the
+        // residual vector.
         let last = vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
         let scale = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
         let is_accurate =
@@ -95,25 +96,27 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
             chosen.sort_by(|i, j| values[*i].total_cmp(&values[*j]));
             let chosen_values: Vec<f64> = chosen.iter().map(|i| values[*i]).collect();
             let values = with_device(start.device(), || NdArray::from_slice(&chosen_values))?.astype(dtype.real())?;
-            return Ok((values, stored(&basis.combine(&vectors, &chosen)?.t()?)?));
+            return Ok((values, contiguous_stored(&basis.combine(&vectors, &chosen)?.t()?)?));
         }
-        // Some vectors beyond the wanted ones are kept, and more as values converge, as in ARPACK.
+        // As in ARPACK, a restart keeps more vectors than requested, and more of them as values converge.
         let kept = (k + accurate.min((ncv - k) / 2) + usize::from(k == 1)).min(ncv - 1);
         basis.restart(&values, &vectors, &order[..kept])?;
     }
     Err(Error::LinAlg { op: OP, failure: LinAlgFailure::EigenvaluesDiverge, matrix: 0, batch: 1 })
 }
 
-/// Returns the first vector of an iteration.
+/// Returns the normalised starting vector of the iteration.
 fn first_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType, options: &LanczosOptions) -> Result<NdArray> {
     match options.v0 {
         Some(v) if v.shape() != [n] => Err(Error::shape(op, "v0 has one element for each row", &[v.shape()])),
-        Some(v) => stored(&v.astype(dtype)?),
-        None => with_device(a.vector_device()?, || stored(&random::default_rng(0).uniform(-1.0, 1.0, n, dtype.real())?.astype(dtype)?)),
+        Some(v) => contiguous_stored(&v.astype(dtype)?),
+        None => with_device(a.vector_device()?, || {
+            contiguous_stored(&random::default_rng(0).uniform(-1.0, 1.0, n, dtype.real())?.astype(dtype)?)
+        }),
     }
 }
 
-/// Returns the indices of values in the order in which they are wanted.
+/// Returns the indices of `values`, the most wanted value first.
 fn wanted_order(values: &[f64], which: Which) -> Vec<usize> {
     let key = |i: &usize| match which {
         Which::LargestMagnitude => -values[*i].abs(),
@@ -126,7 +129,7 @@ fn wanted_order(values: &[f64], which: Which) -> Vec<usize> {
     order
 }
 
-/// Orthonormal vectors, and the projection of the matrix to their span.
+/// The Krylov basis: orthonormal vectors, and the projection of the matrix to their span.
 struct Basis<'a> {
     a: &'a dyn LinearOperator,
     dtype: DType,
@@ -142,7 +145,7 @@ impl<'a> Basis<'a> {
         Basis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first) }
     }
 
-    /// Returns whether the span is invariant, so that the projection has exact eigenvalues.
+    /// Returns whether the span of the basis is an invariant subspace, so that eigenvalues of the projection are exact.
     fn is_complete(&self) -> bool {
         self.next.is_none()
     }
@@ -153,16 +156,16 @@ impl<'a> Basis<'a> {
         while self.vectors.len() < count {
             let Some(vector) = self.next.take() else { break };
             self.vectors.push(vector.clone());
-            let product = stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
+            let product = contiguous_stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
             let before = norm(&product)?;
             let basis = stack(&self.vectors, 0)?;
             let mut rest = product;
             let mut row = vec![0.0; self.vectors.len()];
-            // Two passes of Gram-Schmidt are as orthogonal as rounding allows ("twice is enough", Parlett 1980).
+            // Two passes of Gram-Schmidt orthogonalise to the precision of the dtype ("twice is enough", Parlett 1980).
             for _ in 0..2 {
                 let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&rest)? } else { basis.matmul(&rest)? };
-                let projections = stored(&projections)?;
-                rest = stored(&rest.subtract(projections.matmul(&basis)?)?)?;
+                let projections = contiguous_stored(&projections)?;
+                rest = contiguous_stored(&rest.subtract(projections.matmul(&basis)?)?)?;
                 let parts = projections.real()?.astype(DType::F64)?.to_vec::<f64>()?;
                 row.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
             }
@@ -170,7 +173,7 @@ impl<'a> Basis<'a> {
             residual = norm(&rest)?;
             let epsilon = if self.dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
             if residual > before * epsilon && residual > 0.0 {
-                self.next = Some(stored(&rest.divide(residual)?)?);
+                self.next = Some(contiguous_stored(&rest.divide(residual)?)?);
             } else {
                 self.next = self.another_vector()?;
                 residual = 0.0;
@@ -191,10 +194,10 @@ impl<'a> Basis<'a> {
         let basis = stack(&self.vectors, 0)?;
         for _ in 0..2 {
             let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&vector)? } else { basis.matmul(&vector)? };
-            vector = stored(&vector.subtract(projections.matmul(&basis)?)?)?;
+            vector = contiguous_stored(&vector.subtract(projections.matmul(&basis)?)?)?;
         }
         let size = norm(&vector)?;
-        Ok(if size > 0.0 { Some(stored(&vector.divide(size)?)?) } else { None })
+        Ok(if size > 0.0 { Some(contiguous_stored(&vector.divide(size)?)?) } else { None })
     }
 
     /// Returns the eigenvalues of the projection in ascending order, and their eigenvectors as columns.
@@ -203,7 +206,7 @@ impl<'a> Basis<'a> {
         let mut matrix = vec![0.0; count * count];
         for (i, row) in self.projection.iter().enumerate() {
             for (j, &value) in row.iter().enumerate() {
-                // The last vector that is multiplied has the newest values. The projection is symmetric.
+                // The row of the vector multiplied last has the newest values. The projection is symmetric.
                 matrix[i * count + j] = value;
                 matrix[j * count + i] = value;
             }
@@ -213,7 +216,7 @@ impl<'a> Basis<'a> {
         Ok((values.to_vec()?, vectors))
     }
 
-    /// Returns the combinations of the basis by the columns `chosen` of `vectors`, as rows.
+    /// Returns linear combinations of the basis vectors, as rows. The coefficients are the columns `chosen` of `vectors`.
     fn combine(&self, vectors: &NdArray, chosen: &[usize]) -> Result<NdArray> {
         let numbers: Vec<i64> = chosen.iter().map(|i| *i as i64).collect();
         let numbers = with_device(vectors.device(), || NdArray::from_slice(&numbers))?;
@@ -224,7 +227,7 @@ impl<'a> Basis<'a> {
     /// Replaces the basis by the Ritz vectors `kept`.
     fn restart(&mut self, values: &[f64], vectors: &NdArray, kept: &[usize]) -> Result<()> {
         let combined = self.combine(vectors, kept)?;
-        self.vectors = (0..kept.len()).map(|i| stored(&combined.index(i)?)).collect::<Result<_>>()?;
+        self.vectors = (0..kept.len()).map(|i| contiguous_stored(&combined.index(i)?)).collect::<Result<_>>()?;
         self.projection = kept
             .iter()
             .enumerate()
@@ -258,7 +261,7 @@ impl<'a> Basis<'a> {
 /// assert_eq!((u.shape(), vh.shape()), (&[2, 1][..], &[1, 3][..]));
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.svds(A, k=6, ncv=None, tol=0, *, v0=None, maxiter=None, return_singular_vectors=True)", call = |args: &Args| named(args, svds_from_args))]
+#[numpy("sparse.linalg.svds(A, k=6, ncv=None, tol=0, *, v0=None, maxiter=None, return_singular_vectors=True)", call = |args: &Args| with_named_errors(args, svds_from_args))]
 pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Result<(NdArray, NdArray, NdArray)> {
     const OP: &str = "svds";
     let [m, n] = a.extents();
@@ -268,20 +271,20 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     let is_tall = m >= n;
     let gram = Gram { a, is_tall };
     let (squares, vectors) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
-    let values = stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
-    // The other side is the normalised product of each vector.
+    let values = contiguous_stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
+    // The singular vectors of the other side are the normalised products of the matrix with these vectors.
     let columns: Vec<NdArray> = (0..k)
         .map(|i| {
-            let vector = stored(&vectors.index(s![.., i])?)?;
-            let product = stored(&if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? })?;
+            let vector = contiguous_stored(&vectors.index(s![.., i])?)?;
+            let product = contiguous_stored(&if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? })?;
             let size = norm(&product)?;
-            if size > 0.0 { stored(&product.divide(size)?.astype(vectors.dtype())?) } else { product.astype(vectors.dtype()) }
+            if size > 0.0 { contiguous_stored(&product.divide(size)?.astype(vectors.dtype())?) } else { product.astype(vectors.dtype()) }
         })
         .collect::<Result<_>>()?;
     let other = stack(&columns, 1)?;
     let (u, v) = if is_tall { (other, vectors) } else { (vectors, other) };
     let vh = if v.dtype().is_complex() { conj(v.t()?)? } else { v.t()? };
-    Ok((stored(&u)?, values, stored(&vh)?))
+    Ok((contiguous_stored(&u)?, values, contiguous_stored(&vh)?))
 }
 
 /// The smaller of the products of a matrix with its conjugate transpose.

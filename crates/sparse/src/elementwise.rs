@@ -4,7 +4,7 @@ use cuprum_core::expr::elementwise;
 use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY};
 use cuprum_core::{Array, DType, Error, NdArray, Op, Operand, Result, Scalar, concat, flatnonzero, s, where_};
 
-use crate::common::{filled, index_range, indptr_of_rows, order_by_position, run_starts, stored};
+use crate::common::{contiguous_stored, filled, index_range, indptr_of_rows, order_by_position, run_starts};
 use crate::compressed::Compressed;
 use crate::convert::by_rows;
 use crate::{CscArray, CsrArray, SparseArray};
@@ -22,14 +22,14 @@ fn broadcast(op: &'static str, a: [usize; 2], b: [usize; 2]) -> Result<[usize; 2
     }
 }
 
-/// Returns the matrix repeated along axes of extent 1.
+/// Returns the matrix broadcast to the given shape: axes of extent 1 are repeated.
 pub(crate) fn broadcast_to(a: &Compressed, [rows, columns]: [usize; 2]) -> Result<Compressed> {
     let mut a = a.clone();
     for (axis, extent) in [(0, rows), (1, columns)] {
         if a.shape()[axis] == extent {
             continue;
         }
-        // The elements of the only row are repeated. Columns are repeated in the transpose.
+        // A matrix of one row repeats its elements. Columns are repeated in the transpose.
         let line = if axis == 0 { a.clone() } else { a.swapped()? };
         let count = line.count();
         let total = count.checked_mul(extent).ok_or_else(|| Error::shape("broadcast_to", "too many elements", &[&[rows, columns]]))?;
@@ -42,7 +42,7 @@ pub(crate) fn broadcast_to(a: &Compressed, [rows, columns]: [usize; 2]) -> Resul
     Ok(a)
 }
 
-/// Returns `op(a, b)` of two sparse arrays. Positions without elements are zeros, and results that are zero are not stored.
+/// Returns `op(a, b)` of two sparse arrays. Positions without elements count as zeros. Zero results are not stored.
 ///
 /// The result is in CSC format if both are, else in CSR format.
 pub(crate) fn binary(op: Op, a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
@@ -75,26 +75,27 @@ fn combine(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2]) -> Result<
         let dtype = elementwise(op, &[(&data_a).into(), (&data_b).into()])?.dtype();
         return Compressed::empty(device, shape, dtype, index);
     }
-    // All elements are sorted by position. The sort is stable, so that of two elements at one position, that of `a` is first.
+    // Sorts the elements of both matrices by position. The sort is stable, so that an element of `a` precedes an element of `b` at the same
+    // position.
     let row = concat([&a.rows()?, &b.rows()?], 0)?;
     let column = concat([&a.indices.astype(index)?, &b.indices.astype(index)?], 0)?;
     let order = order_by_position(&row, &column, shape)?;
-    let (row, column) = (stored(&row.take(&order, 0)?)?, stored(&column.take(&order, 0)?)?);
+    let (row, column) = (contiguous_stored(&row.take(&order, 0)?)?, contiguous_stored(&column.take(&order, 0)?)?);
     let begins = flatnonzero(&run_starts(&row, &column)?)?;
-    let first = stored(&order.take(&begins, 0)?)?;
+    let first = contiguous_stored(&order.take(&begins, 0)?)?;
     let end = filled(device, &[1], (count_a + count_b) as i64, DType::I64)?;
     let ends = concat([&begins.index(s![1..])?, &end], 0)?;
     let last = order.take(&ends.subtract(1)?, 0)?;
     let of_a = where_(first.less(count_a as i64)?, &first, count_a as i64)?;
     let of_b = where_(last.greater_equal(count_a as i64)?, last.subtract(count_a as i64)?, count_b as i64)?;
-    let values = stored(&elementwise(op, &[data_a.take(&of_a, 0)?.into(), data_b.take(&of_b, 0)?.into()])?)?;
+    let values = contiguous_stored(&elementwise(op, &[data_a.take(&of_a, 0)?.into(), data_b.take(&of_b, 0)?.into()])?)?;
     let kept = flatnonzero(&values.not_equal(0)?)?;
     let places = begins.take(&kept, 0)?;
     let (row, column) = (row.take(&places, 0)?, column.take(&places, 0)?);
     Compressed::from_valid(values.take(&kept, 0)?, column, indptr_of_rows(&row, shape[0], index)?, shape, true)
 }
 
-/// Returns a dense array as a view of two axes.
+/// Returns a dense array as a 2-D view.
 fn as_matrix(op: &'static str, b: &NdArray) -> Result<NdArray> {
     match b.ndim() {
         0 => b.reshape((1, 1)),
@@ -111,7 +112,8 @@ pub(crate) fn with_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<NdArray
     elementwise(op, &[crate::convert::to_dense(a)?.into(), b.into()])
 }
 
-/// Returns `op(a, b)` at the elements of `a` for a dense `b`: a product or a quotient, which are zero elsewhere.
+/// Returns `op(a, b)` for a dense `b`, computed only at the elements of `a`. `op` is a product or a quotient. All other results count as
+/// zero.
 pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<SparseArray> {
     debug_assert!(op == MULTIPLY || op == DIVIDE);
     let b = as_matrix(op.name(), b)?;
@@ -120,7 +122,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
     }
     let shape = broadcast(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
     let is_csc = matches!(a, SparseArray::Csc(_));
-    // The columns of a CSC array are the rows of its transpose.
+    // A CSC array is computed as its transpose, whose rows are its columns.
     let (inner, b, shape) = match a {
         SparseArray::Csc(a) => (a.inner.clone(), b.t()?, [shape[1], shape[0]]),
         other => (by_rows(other)?.canonical()?, b, shape),
@@ -135,17 +137,17 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
     Ok(if is_csc { CscArray::from_inner(result).into() } else { CsrArray::from_inner(result).into() })
 }
 
-/// Returns `op(a, s)` for a number `s`, at the elements of `a`.
+/// Returns `op(a, scalar)`, or `op(scalar, a)` if `is_reflected`, computed only at the elements of `a`.
 ///
 /// # Errors
-/// `op(0, s)` is not zero.
+/// `op(0, scalar)` is not zero.
 pub(crate) fn with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected: bool) -> Result<SparseArray> {
     let apply = |values: NdArray| {
         let (values, scalar) = (Operand::Array(values), Operand::Scalar(scalar));
         if is_reflected { elementwise(op, &[scalar, values]) } else { elementwise(op, &[values, scalar]) }
     };
     let at_zero = apply(NdArray::scalar_as(0, a.dtype())?)?.item()?;
-    // A product with infinity or NaN and a quotient by zero keep the zeros that are not stored, as in SciPy.
+    // As in SciPy, zeros that are not stored remain zero, even for products with infinity or NaN and quotients by zero.
     if at_zero.as_bool() && ![MULTIPLY, DIVIDE].contains(&op) {
         let message = format!("the result of a zero is {at_zero:?}, so the result is not sparse; use to_dense");
         return Err(Error::value(op.name(), message));

@@ -1,16 +1,16 @@
-//! Functions by SciPy's names: constructors, triangles, norms and triangular solutions.
+//! Functions under SciPy's names: constructors, triangles, norms and triangular solves.
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Args, Array, DType, Error, NdArray, Result, Value, numpy};
 
-use crate::arguments::{in_format, named, shape_argument, two_extents};
+use crate::arguments::{in_format, shape_argument, two_extents, with_named_errors};
 use crate::common::index_dtype;
 use crate::object::from_value;
 use crate::reductions::{self, NormOrder};
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, convert, products, slicing};
 
-/// The argument of a constructor.
+/// The first argument of a constructor such as `csr_array`.
 enum Source {
     Sparse(SparseArray),
     Dense(NdArray),
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// Returns the extent that indices need: the largest one plus 1.
+/// Returns the extent of an axis that the indices imply: the largest index plus 1.
 fn extent_of(op: &'static str, indices: &NdArray) -> Result<usize> {
     if indices.size() == 0 {
         return Ok(0);
@@ -59,8 +59,8 @@ fn extent_of(op: &'static str, indices: &NdArray) -> Result<usize> {
     usize::try_from(largest + 1).map_err(|_| Error::value(op, format!("index {largest} is negative or too large")))
 }
 
-/// Calls a constructor. Indices become int32 if they fit, as in SciPy.
-fn construct(args: &Args, format: Format) -> Result<Value> {
+/// Creates an array as a constructor of SciPy does. Indices become int32 if they fit, as in SciPy.
+fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
     let op = args.op();
     let (shape, dtype) = (shape_argument(args)?, args.dtype("dtype")?);
     let narrow = |a: &NdArray| {
@@ -125,7 +125,7 @@ fn construct(args: &Args, format: Format) -> Result<Value> {
 /// assert_eq!(csr_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csr_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| named(args, |args| construct(args, Format::Csr)))]
+#[numpy("sparse.csr_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Csr)))]
 pub fn csr_array(a: &NdArray) -> Result<CsrArray> {
     convert::to_csr(&CooArray::from_dense(a)?.into())
 }
@@ -145,7 +145,7 @@ pub fn csr_array(a: &NdArray) -> Result<CsrArray> {
 /// assert_eq!(csc_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csc_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| named(args, |args| construct(args, Format::Csc)))]
+#[numpy("sparse.csc_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Csc)))]
 pub fn csc_array(a: &NdArray) -> Result<CscArray> {
     convert::to_csc(&CooArray::from_dense(a)?.into())
 }
@@ -165,7 +165,7 @@ pub fn csc_array(a: &NdArray) -> Result<CscArray> {
 /// assert_eq!(coo_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.coo_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| named(args, |args| construct(args, Format::Coo)))]
+#[numpy("sparse.coo_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Coo)))]
 pub fn coo_array(a: &NdArray) -> Result<CooArray> {
     CooArray::from_dense(a)
 }
@@ -185,7 +185,7 @@ pub fn coo_array(a: &NdArray) -> Result<CooArray> {
 /// assert_eq!(bsr_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.bsr_array(arg1, shape=None, dtype=None, copy=False, blocksize=None)", call = |args: &Args| named(args, |args| construct(args, Format::Bsr)))]
+#[numpy("sparse.bsr_array(arg1, shape=None, dtype=None, copy=False, blocksize=None)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Bsr)))]
 pub fn bsr_array(a: &NdArray) -> Result<BsrArray> {
     convert::to_bsr(&CooArray::from_dense(a)?.into(), None)
 }
@@ -205,7 +205,7 @@ pub fn bsr_array(a: &NdArray) -> Result<BsrArray> {
 /// assert_eq!(dia_array(&array![[0.0, 2.0]])?.to_dense()?, array![[0.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.dia_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| named(args, |args| construct(args, Format::Dia)))]
+#[numpy("sparse.dia_array(arg1, shape=None, dtype=None, copy=False)", call = |args: &Args| with_named_errors(args, |args| construct_from_args(args, Format::Dia)))]
 pub fn dia_array(a: &NdArray) -> Result<DiaArray> {
     convert::to_dia(&CooArray::from_dense(a)?.into())
 }
@@ -221,7 +221,7 @@ pub fn dia_array(a: &NdArray) -> Result<DiaArray> {
 /// assert!(!cuprum::sparse::issparse(&cuprum::Value::None)?);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.issparse(x)", call = |args: &Args| named(args, |args| Ok(args.value("x").is_some_and(|x| from_value(x).is_some()).into())))]
+#[numpy("sparse.issparse(x)", call = |args: &Args| with_named_errors(args, |args| Ok(args.value("x").is_some_and(|x| from_value(x).is_some()).into())))]
 pub fn issparse(x: &Value) -> Result<bool> {
     Ok(from_value(x).is_some())
 }
@@ -240,7 +240,7 @@ pub fn issparse(x: &Value) -> Result<bool> {
 /// assert_eq!(tril(&a, 0)?.to_dense()?, array![[1.0, 0.0], [3.0, 4.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.tril(A, k=0, format=None)", call = |args: &Args| named(args, |args| triangle_from_args(args, true)))]
+#[numpy("sparse.tril(A, k=0, format=None)", call = |args: &Args| with_named_errors(args, |args| triangle_from_args(args, true)))]
 pub fn tril(a: &SparseArray, k: i64) -> Result<SparseArray> {
     slicing::triangle(a, k, true)
 }
@@ -259,7 +259,7 @@ pub fn tril(a: &SparseArray, k: i64) -> Result<SparseArray> {
 /// assert_eq!(triu(&a, 1)?.to_dense()?, array![[0.0, 2.0], [0.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.triu(A, k=0, format=None)", call = |args: &Args| named(args, |args| triangle_from_args(args, false)))]
+#[numpy("sparse.triu(A, k=0, format=None)", call = |args: &Args| with_named_errors(args, |args| triangle_from_args(args, false)))]
 pub fn triu(a: &SparseArray, k: i64) -> Result<SparseArray> {
     slicing::triangle(a, k, false)
 }
@@ -269,7 +269,7 @@ fn triangle_from_args(args: &Args, is_lower: bool) -> Result<Value> {
     in_format(args, slicing::triangle(&SparseArray::from_args(args, "A")?, k, is_lower)?)
 }
 
-/// Returns a norm of a sparse array, or of each line along an axis (`scipy.sparse.linalg.norm`).
+/// Returns a norm of a sparse array, or of each row or column (`scipy.sparse.linalg.norm`).
 ///
 /// # Errors
 /// An axis out of bounds.
@@ -283,7 +283,7 @@ fn triangle_from_args(args: &Args, is_lower: bool) -> Result<Value> {
 /// assert_eq!(linalg::norm(&a, NormOrder::Frobenius, None)?.item()?, 5.0);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.norm(x, ord=None, axis=None)", call = |args: &Args| named(args, norm_from_args))]
+#[numpy("sparse.linalg.norm(x, ord=None, axis=None)", call = |args: &Args| with_named_errors(args, norm_from_args))]
 pub fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<NdArray> {
     reductions::norm(a, order, axis)
 }
@@ -304,7 +304,7 @@ pub fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<Nd
 /// assert_eq!(linalg::spsolve_triangular(&a, &array![2.0, 3.0], Triangle::Lower, false)?, array![1.0, 2.0]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False)", call = |args: &Args| named(args, triangular_from_args))]
+#[numpy("sparse.linalg.spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False)", call = |args: &Args| with_named_errors(args, triangular_from_args))]
 pub fn spsolve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
     products::solve_triangular(a, b, triangle, unit_diagonal)
 }

@@ -3,13 +3,14 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, DType, Error, NdArray, Result, Value, minimum, numpy, segment_min, where_};
 
-use crate::arguments::named;
-use crate::common::{filled, index_range, stored};
+use crate::arguments::with_named_errors;
+use crate::common::{contiguous_stored, filled, index_range};
 use crate::compressed::Compressed;
 use crate::convert::by_rows;
 use crate::{Sparse, SparseArray};
 
-fn square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
+/// Returns the graph's array in CSR format, or an error if it is not square.
+fn compress_square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
     let [rows, columns] = a.extents();
     if rows != columns {
         return Err(Error::shape(op, "a graph is a square array", &[&[rows, columns]]));
@@ -20,8 +21,8 @@ fn square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
 /// Returns the number of connected components of an undirected graph, and the int64 component of each node
 /// (`scipy.sparse.csgraph.connected_components(graph, directed=False)`).
 ///
-/// Every stored element is an edge in both directions. Components are numbered by their smallest node. Each of about log(n) rounds takes the
-/// smallest label of all neighbours, and follows labels to their labels.
+/// Every stored element is an edge in both directions. Components are numbered by their smallest node. Each of about log(n) rounds gives a
+/// node the smallest label of its neighbours. It then replaces each label by the label of the node with that number.
 ///
 /// # Errors
 /// An array that is not square.
@@ -36,24 +37,24 @@ fn square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
 /// assert_eq!((count, labels), (3, array![0i64, 1, 0, 2, 2]));
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csgraph.connected_components(csgraph, directed=True, connection='weak', return_labels=True)", call = |args: &Args| named(args, components_from_args))]
+#[numpy("sparse.csgraph.connected_components(csgraph, directed=True, connection='weak', return_labels=True)", call = |args: &Args| with_named_errors(args, components_from_args))]
 pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
-    let forward = square("connected_components", &graph.to_sparse())?;
+    let forward = compress_square("connected_components", &graph.to_sparse())?;
     let backward = forward.swapped()?;
     let n = forward.major;
     let nodes = index_range(forward.device(), n)?;
     if n == 0 {
         return Ok((0, nodes));
     }
-    let mut labels = stored(&nodes)?;
+    let mut labels = contiguous_stored(&nodes)?;
     loop {
-        // The smallest label among the node and its neighbours. A node without neighbours has the largest integer.
+        // The smallest label among a node and its neighbours. For a node without neighbours, the minimum is the largest integer.
         let smallest = |m: &Compressed, labels: &NdArray| minimum(labels, segment_min(&labels.take(&m.indices, 0)?, &m.indptr)?);
-        let mut next = stored(&smallest(&backward, &smallest(&forward, &labels)?)?)?;
-        // Nodes of equal label are in one component, so that the smallest label of a node's neighbours belongs to its label too.
+        let mut next = contiguous_stored(&smallest(&backward, &smallest(&forward, &labels)?)?)?;
+        // Nodes of equal label are in the same component. The smallest label next to any of them therefore becomes the label of all.
         next = cuprum_core::scatter(&next, &labels, &next, 0, cuprum_core::ScatterMode::Min)?;
         for _ in 0..2 {
-            next = stored(&next.take(&next, 0)?)?;
+            next = contiguous_stored(&next.take(&next, 0)?)?;
         }
         let is_done = next.equal(&labels)?.all(())?.item()?.as_bool();
         labels = next;
@@ -85,24 +86,24 @@ pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
 /// assert_eq!(shortest_path(&graph, 0)?, array![0.0, 3.0, 1.0]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csgraph.shortest_path(csgraph, *, indices)", call = |args: &Args| named(args, path_from_args))]
+#[numpy("sparse.csgraph.shortest_path(csgraph, *, indices)", call = |args: &Args| with_named_errors(args, path_from_args))]
 pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     const OP: &str = "shortest_path";
     if graph.dtype().is_complex() {
         return Err(Error::dtype(OP, "lengths must be real", &[graph.dtype()]));
     }
-    let incoming = square(OP, &graph.to_sparse())?.swapped()?;
+    let incoming = compress_square(OP, &graph.to_sparse())?.swapped()?;
     let n = incoming.major;
     if source >= n {
         return Err(Error::Index { op: OP, index: source as i64, axis: 0, size: n });
     }
-    let lengths = stored(&incoming.data.astype(DType::F64)?)?;
+    let lengths = contiguous_stored(&incoming.data.astype(DType::F64)?)?;
     let is_source = index_range(incoming.device(), n)?.equal(source as i64)?;
-    let mut distance = stored(&where_(is_source, 0.0, filled(incoming.device(), &[n], f64::INFINITY, DType::F64)?)?)?;
+    let mut distance = contiguous_stored(&where_(is_source, 0.0, filled(incoming.device(), &[n], f64::INFINITY, DType::F64)?)?)?;
     for _ in 0..=n {
         let relaxed = segment_min(&distance.take(&incoming.indices, 0)?.add(&lengths)?, &incoming.indptr)?;
-        let next = stored(&minimum(&distance, relaxed)?)?;
-        // NaN would never compare as equal, so the test is for a decrease.
+        let next = contiguous_stored(&minimum(&distance, relaxed)?)?;
+        // Tests for a decrease, because NaN never compares as equal.
         if !next.less(&distance)?.any(())?.item()?.as_bool() {
             return Ok(next);
         }

@@ -152,7 +152,7 @@ pub trait SparseMath: Sparse {
         elementwise::binary(NOT_EQUAL, &self.to_sparse(), &b.to_sparse())
     }
 
-    /// Returns an elementwise operation of two sparse arrays that maps two zeros to zero, such as `greater`.
+    /// Returns `op(self, b)` elementwise, for an operation of two arguments that maps two zeros to zero, such as `greater`.
     ///
     /// # Errors
     /// An operation of two zeros that is not zero, such as `equal`; shapes that do not broadcast; another device.
@@ -175,7 +175,7 @@ pub trait SparseMath: Sparse {
         elementwise::binary(op, &self.to_sparse(), &b.to_sparse())
     }
 
-    /// Returns an elementwise operation of one argument that maps zero to zero, such as `sqrt`.
+    /// Returns `op(self)` elementwise, for an operation of one argument that maps zero to zero, such as `sqrt`.
     ///
     /// # Errors
     /// An operation of zero that is not zero, such as `cos`.
@@ -248,7 +248,8 @@ pub trait SparseMath: Sparse {
         elementwise::scaled_by_dense(DIVIDE, &self.to_sparse(), b)
     }
 
-    /// Returns the product of all elements with a number (`a * s`). Zeros that are not stored remain zero.
+    /// Returns the product of all elements with a number (`a * s`). Zeros that are not stored remain zero, even if the number is infinite
+    /// or NaN.
     ///
     /// # Errors
     /// A number that the dtype cannot hold.
@@ -378,7 +379,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        reductions::extreme(&self.to_sparse(), axis, true)
+        reductions::minimum_or_maximum(&self.to_sparse(), axis, true)
     }
 
     /// Returns the smallest element, or the smallest elements along an axis (`.min(axis)`), as a dense array. NaN is returned if there
@@ -403,7 +404,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        reductions::extreme(&self.to_sparse(), axis, false)
+        reductions::minimum_or_maximum(&self.to_sparse(), axis, false)
     }
 
     /// Returns the number of elements that are not zero, or the numbers along an axis (`.count_nonzero(axis)`), int64.
@@ -448,7 +449,7 @@ pub trait SparseMath: Sparse {
         reductions::diagonal(&self.to_sparse(), k)
     }
 
-    /// Returns a norm of the array, or of each line along an axis (`scipy.sparse.linalg.norm`).
+    /// Returns a norm of the array, or of each row or column (`scipy.sparse.linalg.norm`).
     ///
     /// # Errors
     /// An axis out of bounds.

@@ -10,10 +10,10 @@ use cuprum_core::{Complex, DType, Device, Element, Error, NdArray, Result, with_
 
 use crate::{CooArray, Sparse};
 
-/// Number of bytes of text that are written at a time.
+/// Size in bytes of the blocks of text that are written.
 const BLOCK_BYTES: usize = 1 << 16;
 
-/// The kind of values of a file.
+/// The type of the values of a file (`field` in its header).
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Field {
     Real,
@@ -23,7 +23,7 @@ enum Field {
     Pattern,
 }
 
-/// The symmetry of a file, whose other elements follow from the stored ones.
+/// The symmetry of a file. The elements of one triangle are stored and define those of the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Symmetry {
     General,
@@ -154,7 +154,7 @@ impl<'a> Lines<'a> {
         Some(line)
     }
 
-    /// Returns the next line that is neither blank nor a comment.
+    /// Returns the next line that is neither blank nor a comment, or `None` at the end.
     fn next_data(&mut self) -> Option<&'a [u8]> {
         loop {
             let line = self.next()?.trim_ascii();
@@ -185,13 +185,13 @@ fn parse_unsigned(word: &[u8]) -> Option<usize> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// A type of values in files.
+/// A type of values that files can contain.
 trait FileValue: Element {
-    /// Parses the value at the start of the rest of a line.
+    /// Parses the next value of a line. Returns `None` if there is no valid value.
     fn parse(words: &mut Words) -> Option<Self>;
-    /// The value of an element of a pattern.
+    /// The value that elements of a pattern file get.
     const ONE: Self;
-    /// Returns the value of the element that follows from the symmetry.
+    /// Returns the value at the transposed position, which follows from the symmetry.
     fn mirrored(self, symmetry: Symmetry) -> Self;
 }
 
@@ -228,7 +228,7 @@ impl FileValue for Complex<f64> {
     }
 }
 
-/// The properties of a file.
+/// The header of a file.
 struct File {
     shape: [usize; 2],
     field: Field,
@@ -236,7 +236,7 @@ struct File {
     count: usize,
 }
 
-/// Elements that have been read.
+/// The elements read so far.
 struct Elements<T> {
     rows: Vec<i64>,
     columns: Vec<i64>,
@@ -263,7 +263,7 @@ impl<T: FileValue> Elements<T> {
         Ok(())
     }
 
-    /// Appends an element, and the one that follows from it by symmetry.
+    /// Appends an element and, if the file is symmetric, the element at the transposed position.
     fn push_symmetric(&mut self, row: usize, column: usize, value: T, symmetry: Symmetry) -> Result<()> {
         self.push(row, column, value)?;
         if symmetry != Symmetry::General && row != column {
@@ -283,7 +283,8 @@ impl File {
     }
 
     fn read_coordinates<T: FileValue>(&self, mut lines: Lines) -> Result<Elements<T>> {
-        // A line has two numbers, one space and an end of line at least. The last line may have no end.
+        // A line has at least two numbers, a space and a line end. The last line may lack its end. These bytes limit the number of elements
+        // that a valid file can have.
         let shortest = if self.field == Field::Pattern { 4 } else { 6 };
         if self.count > (lines.rest.len() + 1) / shortest {
             return Err(lines.error(format!("{} elements are declared, and the file is too short for them", self.count)));
@@ -314,7 +315,8 @@ impl File {
         }
     }
 
-    /// Reads a dense matrix by columns. Symmetric matrices have the elements from the diagonal on, skew-symmetric ones those below it.
+    /// Reads a dense matrix, which is stored by columns. Symmetric files store the elements from the diagonal down, skew-symmetric files
+    /// only those below the diagonal.
     fn read_array<T: FileValue>(&self, mut lines: Lines) -> Result<Elements<T>> {
         let [rows, columns] = self.shape;
         let first_row = |column: usize| match self.symmetry {
@@ -323,7 +325,7 @@ impl File {
             _ => column,
         };
         let size = rows.checked_mul(columns).map(|size| if self.symmetry == Symmetry::General { size } else { size / 2 });
-        // A line has a digit and an end of line at least.
+        // A line has at least a digit and a line end. These bytes limit the number of elements that a valid file can have.
         if size.is_none_or(|size| size.saturating_sub(rows) > lines.rest.len().div_ceil(2)) {
             return Err(lines.error("the file is too short for its declared sizes"));
         }
@@ -418,7 +420,7 @@ enum Values {
     Double(Vec<f64>),
     Integer(Vec<i64>),
     Unsigned(Vec<u64>),
-    /// Complex numbers, and whether their parts have single precision.
+    /// Complex numbers. The flag states whether their parts are float32.
     Complex(Vec<Complex<f64>>, bool),
 }
 

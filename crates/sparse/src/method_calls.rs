@@ -1,17 +1,17 @@
-//! Methods of sparse arrays, as `eval` calls them.
+//! Methods of sparse arrays that scripts of `eval` can call.
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::value::Object;
 use cuprum_core::{Args, Axes, DType, Error, NdArray, Result, Scalar, Value};
 
-use crate::arguments::{own, two_extents};
+use crate::arguments::{self_argument, two_extents};
 use crate::{Format, SparseArray, convert, elementwise, reductions};
 
 macro_rules! methods {
     ($($name:ident |$a:ident, $args:ident| $result:expr;)*) => {$(
         pub(crate) fn $name($args: &Args) -> Result<Value> {
             let call = || -> Result<Value> {
-                let $a = own($args)?;
+                let $a = self_argument($args)?;
                 Ok(IntoValue::into_value($result))
             };
             call().map_err(|e| e.with_function_name($args.op()))
@@ -19,22 +19,22 @@ macro_rules! methods {
     )*};
 }
 
-fn other(args: &Args) -> Result<&Value> {
+fn other_argument(args: &Args) -> Result<&Value> {
     args.get("other").ok_or_else(|| Error::value(args.op(), "argument 'other' is missing"))
 }
 
-/// Returns the result of an operator of `eval`.
-fn operator(function: &str, a: &SparseArray, args: &Args) -> Result<Value> {
-    let result = Object::binary(a, function, other(args)?, false);
+/// Calls the operator `function` of a script on `a` and the other operand in `args`.
+fn call_operator(function: &str, a: &SparseArray, args: &Args) -> Result<Value> {
+    let result = Object::binary(a, function, other_argument(args)?, false);
     result.unwrap_or_else(|| Err(Error::value(args.op(), "'other' must be an array or a number")))
 }
 
-/// Returns the axes of a reduction.
-fn axes(args: &Args) -> Result<Axes> {
+/// Returns the axes of a reduction, from the argument `axis`.
+fn axes_argument(args: &Args) -> Result<Axes> {
     Axes::from_args(args, "axis")
 }
 
-/// Returns a result in the dtype of the argument `dtype`, if it was passed.
+/// Converts a result to the dtype of the argument `dtype`, if it was passed.
 fn in_dtype(args: &Args, a: NdArray) -> Result<NdArray> {
     args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))
 }
@@ -52,10 +52,10 @@ methods! {
     to_dense |a, _args| convert::to_dense(&a)?;
     transpose |a, _args| convert::transpose(&a)?;
     astype |a, args| convert::astype(&a, DType::from_args(args, "dtype")?)?;
-    dot |a, args| operator("matmul", &a, args)?;
-    multiply |a, args| operator("multiply", &a, args)?;
-    maximum |a, args| operator("maximum", &a, args)?;
-    minimum |a, args| operator("minimum", &a, args)?;
+    dot |a, args| call_operator("matmul", &a, args)?;
+    multiply |a, args| call_operator("multiply", &a, args)?;
+    maximum |a, args| call_operator("maximum", &a, args)?;
+    minimum |a, args| call_operator("minimum", &a, args)?;
     power |a, args| {
         let raised = elementwise::with_scalar(
             cuprum_core::ops::elementwise::POWER,
@@ -65,10 +65,10 @@ methods! {
         )?;
         args.dtype("dtype")?.map_or(Ok(raised.clone()), |dtype| convert::astype(&raised, dtype))?
     };
-    sum |a, args| in_dtype(args, reductions::sum(&a, axes(args)?)?)?;
-    mean |a, args| in_dtype(args, reductions::mean(&a, axes(args)?)?)?;
-    max |a, args| reductions::extreme(&a, axes(args)?, true)?;
-    min |a, args| reductions::extreme(&a, axes(args)?, false)?;
-    count_nonzero |a, args| reductions::count(&a, axes(args)?)?;
+    sum |a, args| in_dtype(args, reductions::sum(&a, axes_argument(args)?)?)?;
+    mean |a, args| in_dtype(args, reductions::mean(&a, axes_argument(args)?)?)?;
+    max |a, args| reductions::minimum_or_maximum(&a, axes_argument(args)?, true)?;
+    min |a, args| reductions::minimum_or_maximum(&a, axes_argument(args)?, false)?;
+    count_nonzero |a, args| reductions::count(&a, axes_argument(args)?)?;
     diagonal |a, args| reductions::diagonal(&a, args.int_or("k", 0)? as i64)?;
 }

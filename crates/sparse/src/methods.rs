@@ -37,7 +37,7 @@ pub trait Sparse: Array {
         self.to_sparse().format()
     }
 
-    /// Returns the array in compressed format by rows (`.tocsr()`). A copy is made once, and shared by later calls.
+    /// Returns the array in compressed format by rows (`.tocsr()`). The first call makes a copy, which later calls share.
     ///
     /// # Errors
     /// Errors of the device, such as too little memory.
@@ -56,7 +56,7 @@ pub trait Sparse: Array {
         convert::to_csr(&self.to_sparse())
     }
 
-    /// Returns the array in compressed format by columns (`.tocsc()`). A copy is made once, and shared by later calls.
+    /// Returns the array in compressed format by columns (`.tocsc()`). The first call makes a copy, which later calls share.
     ///
     /// # Errors
     /// Errors of the device, such as too little memory.
@@ -210,8 +210,8 @@ pub trait Sparse: Array {
 
     /// Returns the product with a dense vector (n) or matrix (n, k) (`a @ b`).
     ///
-    /// Formats other than CSR use a copy by rows, which is made once. The order of each sum is fixed, so results do not depend on the
-    /// number of threads.
+    /// Formats other than CSR use a CSR copy, which is computed once and cached. The order of each sum is fixed, so results do not depend
+    /// on the number of threads.
     ///
     /// # Errors
     /// A first extent of `b` other than the number of columns, or another device.
@@ -232,7 +232,7 @@ pub trait Sparse: Array {
 
     /// Returns the product `b @ a` of a dense vector (m) or matrix (k, m) and this array.
     ///
-    /// Formats other than CSC use a copy by columns, which is made once.
+    /// Formats other than CSC use a CSC copy, which is computed once and cached.
     ///
     /// # Errors
     /// A last extent of `b` other than the number of rows, or another device.
@@ -243,10 +243,10 @@ pub trait Sparse: Array {
     /// use cuprum::array;
     /// use cuprum::sparse::{CsrArray, Sparse};
     /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
-    /// assert_eq!(a.left_matmul(&array![1.0, 2.0])?, array![5.0, 6.0]);
+    /// assert_eq!(a.rmatmul(&array![1.0, 2.0])?, array![5.0, 6.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
-    fn left_matmul(&self, b: &NdArray) -> Result<NdArray> {
+    fn rmatmul(&self, b: &NdArray) -> Result<NdArray> {
         products::dense_times(&self.to_sparse(), b)
     }
 
@@ -292,7 +292,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn sampled_matmul(&self, x: &NdArray, y: &NdArray) -> Result<SparseArray> {
-        products::sampled(&self.to_sparse(), x, y)
+        products::sampled_product(&self.to_sparse(), x, y)
     }
 
     /// Returns the solution `x` of `a @ x = b` for a triangular array (`scipy.sparse.linalg.spsolve_triangular`).
@@ -317,7 +317,7 @@ pub trait Sparse: Array {
         products::solve_triangular(&self.to_sparse(), b, triangle, unit_diagonal)
     }
 
-    /// Returns the part that an index selects (`a[rows, columns]`). Both axes remain, also for single indices.
+    /// Returns the part that an index selects (`a[rows, columns]`). The result is always 2-D.
     ///
     /// Items are integers, slices, and 1-D arrays of integers or bools. CSC arrays give CSC, others CSR. SciPy drops the axis of a
     /// single index.
@@ -340,7 +340,7 @@ pub trait Sparse: Array {
     where
         Self: Sized,
     {
-        index.with_items(|items| slicing::index(&self.to_sparse(), items))
+        index.with_items(|items| slicing::select_part(&self.to_sparse(), items))
     }
 
     /// Returns the elements at `(rows[n], columns[n])` as a dense array (`a[rows, columns]`).
@@ -376,7 +376,7 @@ pub trait Sparse: Array {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn get(&self, row: isize, column: isize) -> Result<Scalar> {
-        slicing::get(&self.to_sparse(), row, column)
+        slicing::element_as_scalar(&self.to_sparse(), row, column)
     }
 }
 

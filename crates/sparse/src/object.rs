@@ -75,10 +75,10 @@ impl Object for SparseArray {
     fn binary(&self, function: &str, other: &Value, is_reflected: bool) -> Option<Result<Value>> {
         if let Some(other) = from_value(other) {
             let (a, b) = if is_reflected { (other, self) } else { (self, other) };
-            return Some(of_two(function, a, b));
+            return Some(apply_to_sparse_pair(function, a, b));
         }
         match other {
-            Value::Array(_) | Value::Scalar(_) | Value::List(_) => Some(with_value(function, self, other, is_reflected)),
+            Value::Array(_) | Value::Scalar(_) | Value::List(_) => Some(apply_with_dense(function, self, other, is_reflected)),
             _ => None,
         }
     }
@@ -90,15 +90,15 @@ impl Object for SparseArray {
         };
         Some(match parts {
             [IndexPart::Basic(Item::At(row)), IndexPart::Basic(Item::At(column))] => {
-                slicing::element(self, *row, *column).map(Value::Array)
+                slicing::element_as_array(self, *row, *column).map(Value::Array)
             }
             [IndexPart::Array(rows), IndexPart::Array(columns)] => slicing::values_at(self, rows, columns).map(Value::Array),
-            parts => slicing::index(self, &parts.iter().map(item).collect::<Vec<_>>()).map(IntoValue::into_value),
+            parts => slicing::select_part(self, &parts.iter().map(item).collect::<Vec<_>>()).map(IntoValue::into_value),
         })
     }
 }
 
-/// Returns the sparse array that a value is, if it is one.
+/// Returns the sparse array in `value`, or `None` if it is another kind of value.
 pub(crate) fn from_value(value: &Value) -> Option<&SparseArray> {
     let Value::Object(object) = value else { return None };
     (&**object as &dyn Any).downcast_ref()
@@ -109,18 +109,19 @@ fn elementwise_op(function: &str) -> Result<Op> {
     found.ok_or_else(|| Error::value("sparray", format!("the operator of `{function}` is not defined for sparse arrays")))
 }
 
-/// Returns the result of an operator of two sparse arrays.
-fn of_two(function: &str, a: &SparseArray, b: &SparseArray) -> Result<Value> {
+/// Calls the operator `function` on two sparse arrays.
+fn apply_to_sparse_pair(function: &str, a: &SparseArray, b: &SparseArray) -> Result<Value> {
     match function {
         "matmul" => products::times_sparse(a, b).map(IntoValue::into_value),
-        // The quotients at positions without elements are 0 / 0.
+        // Where neither array has an element, the quotient 0 / 0 is NaN, so the result is dense.
         "divide" => elementwise(DIVIDE, &[convert::to_dense(a)?.into(), convert::to_dense(b)?.into()]).map(Value::Array),
         function => sparse::binary(elementwise_op(function)?, a, b).map(IntoValue::into_value),
     }
 }
 
-/// Returns the result of an operator of a sparse array and a dense array or a number.
-fn with_value(function: &str, a: &SparseArray, other: &Value, is_reflected: bool) -> Result<Value> {
+/// Calls the operator `function` on a sparse array and a dense array or a number. `is_reflected` states that the sparse array is the right
+/// operand.
+fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected: bool) -> Result<Value> {
     let operand = match other.operand("sparray")? {
         Operand::Array(b) if b.ndim() == 0 => Operand::Scalar(b.item()?),
         operand => operand,

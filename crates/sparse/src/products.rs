@@ -1,4 +1,4 @@
-//! Products with dense and with sparse arrays, and triangular solutions.
+//! Products with dense and with sparse arrays, and triangular solves.
 
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::ops::sparse;
@@ -25,7 +25,7 @@ pub(crate) fn dense_times(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
 /// in CSR otherwise.
 pub(crate) fn times_sparse(a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
     match (a, b) {
-        // (a @ b).T = b.T @ a.T, and a CSC array has the components of its transpose in CSR format.
+        // A CSC array has the components of its transpose in CSR format, so this computes (a @ b).T = b.T @ a.T.
         (SparseArray::Csc(a), SparseArray::Csc(b)) => Ok(CscArray::from_inner(multiply(&b.inner, &a.inner)?).into()),
         (SparseArray::Bsr(x), SparseArray::Bsr(y)) if x.block_shape()[1] == y.block_shape()[0] => {
             let product = multiply(&by_rows(a)?, &by_rows(b)?)?;
@@ -37,14 +37,14 @@ pub(crate) fn times_sparse(a: &SparseArray, b: &SparseArray) -> Result<SparseArr
 
 /// Returns the product of two matrices that are compressed along the same axis.
 pub(crate) fn multiply(a: &Compressed, b: &Compressed) -> Result<Compressed> {
-    // The product may have more columns than the indices of `a` can address.
+    // The product may have more columns than the index dtype of `a` can represent.
     let is_wide = [&a.indices, &b.indices].iter().any(|i| i.dtype() == DType::I64) || b.minor > i32::MAX as usize;
     let index = if is_wide { DType::I64 } else { DType::I32 };
     let (indptr, indices) = (a.indptr.astype(index)?, a.indices.astype(index)?);
     let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.parts() };
     let product = sparse::product(left, b.parts()).map_err(|e| e.with_function_name("matmul"));
     let (indptr, indices, data) = match product {
-        // More than 2^31 elements need wide indices.
+        // Products of more than 2^31 elements need int64 indices.
         Err(Error::Value { .. }) if index == DType::I32 => {
             let (indptr, indices) = (a.indptr.astype(DType::I64)?, a.indices.astype(DType::I64)?);
             let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.parts() };
@@ -56,7 +56,7 @@ pub(crate) fn multiply(a: &Compressed, b: &Compressed) -> Result<Compressed> {
 }
 
 /// Returns the elements of `x @ y` at the positions of `pattern`, in CSR format.
-pub(crate) fn sampled(pattern: &SparseArray, x: &NdArray, y: &NdArray) -> Result<SparseArray> {
+pub(crate) fn sampled_product(pattern: &SparseArray, x: &NdArray, y: &NdArray) -> Result<SparseArray> {
     const OP: &str = "sampled_matmul";
     let [rows, columns] = pattern.extents();
     if x.ndim() != 2 || y.ndim() != 2 || x.shape()[0] != rows || y.shape()[1] != columns || x.shape()[1] != y.shape()[0] {
@@ -68,7 +68,7 @@ pub(crate) fn sampled(pattern: &SparseArray, x: &NdArray, y: &NdArray) -> Result
     Ok(CsrArray::from_inner(structure.with_data(values)?).into())
 }
 
-/// Returns the solution of a triangular system.
+/// Returns the solution of a triangular system. See [`Sparse::solve_triangular`](crate::Sparse::solve_triangular).
 pub(crate) fn solve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
     let solved = sparse::solve_triangular(by_rows(a)?.parts(), b, triangle, unit_diagonal);
     solved.map_err(|e| e.with_function_name("spsolve_triangular"))

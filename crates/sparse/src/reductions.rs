@@ -3,7 +3,7 @@
 use cuprum_core::{Array, Axes, DType, Error, NdArray, Result, count_nonzero, maximum, minimum, s, segment_max, segment_min, segment_sum};
 
 use crate::SparseArray;
-use crate::common::{filled, stored};
+use crate::common::{contiguous_stored, filled};
 use crate::compressed::Compressed;
 use crate::convert::{by_rows, to_csc};
 
@@ -13,72 +13,72 @@ pub enum NormOrder {
     /// The square root of the sum of squared magnitudes, of the array or along an axis (`'fro'`, `None`).
     #[default]
     Frobenius,
-    /// The largest sum of magnitudes of a column; along an axis, the sum of magnitudes.
+    /// The largest sum of magnitudes of a column. With an axis, the sum of magnitudes.
     One,
-    /// The smallest sum of magnitudes of a column; along an axis, the sum of magnitudes.
+    /// The smallest sum of magnitudes of a column. With an axis, the sum of magnitudes.
     MinusOne,
-    /// The largest sum of magnitudes of a row; along an axis, the largest magnitude.
+    /// The largest sum of magnitudes of a row. With an axis, the largest magnitude.
     Infinity,
-    /// The smallest sum of magnitudes of a row; along an axis, the smallest magnitude.
+    /// The smallest sum of magnitudes of a row. With an axis, the smallest magnitude.
     MinusInfinity,
 }
 
-/// The axis of a reduction.
-enum Over {
+/// The axes that a reduction removes.
+enum ReducedAxes {
     All,
-    /// Sums the rows: one result per column.
+    /// Axis 0: one result per column.
     Rows,
-    /// Sums the columns: one result per row.
+    /// Axis 1: one result per row.
     Columns,
 }
 
-fn over(op: &'static str, axes: impl Into<Axes>) -> Result<Over> {
+fn reduced_axes(op: &'static str, axes: impl Into<Axes>) -> Result<ReducedAxes> {
     let axes = axes.into().resolve(op, 2)?;
     match &axes[..] {
-        [0, 1] | [1, 0] => Ok(Over::All),
-        [0] => Ok(Over::Rows),
-        [1] => Ok(Over::Columns),
+        [0, 1] | [1, 0] => Ok(ReducedAxes::All),
+        [0] => Ok(ReducedAxes::Rows),
+        [1] => Ok(ReducedAxes::Columns),
         _ => Err(Error::value(op, "a reduction needs an axis, both axes, or None")),
     }
 }
 
-/// Returns the lines over which `Rows` and `Columns` reduce: the columns or the rows of the array.
-fn lines(a: &SparseArray, over: &Over) -> Result<Compressed> {
-    if matches!(over, Over::Rows) { Ok(to_csc(a)?.inner) } else { by_rows(a) }
+/// Returns the array compressed so that each compressed row is one reduced line: a column for [`ReducedAxes::Rows`], a row for [`ReducedAxes::Columns`].
+fn compress_reduced_axes(a: &SparseArray, over: &ReducedAxes) -> Result<Compressed> {
+    if matches!(over, ReducedAxes::Rows) { Ok(to_csc(a)?.inner) } else { by_rows(a) }
 }
 
 pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
-    match over("sum", axes)? {
-        Over::All => match a {
+    match reduced_axes("sum", axes)? {
+        ReducedAxes::All => match a {
             SparseArray::Dia(_) => by_rows(a)?.data.sum(()),
             other => other.data().sum(()),
         },
-        axis => lines(a, &axis)?.row_sums(),
+        axis => compress_reduced_axes(a, &axis)?.row_sums(),
     }
 }
 
 pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let axes = axes.into();
     let [rows, columns] = a.extents();
-    let count = match over("mean", axes.clone())? {
-        Over::All => rows as f64 * columns as f64,
-        Over::Rows => rows as f64,
-        Over::Columns => columns as f64,
+    let count = match reduced_axes("mean", axes.clone())? {
+        ReducedAxes::All => rows as f64 * columns as f64,
+        ReducedAxes::Rows => rows as f64,
+        ReducedAxes::Columns => columns as f64,
     };
     let wide = if a.dtype().is_inexact() { a.clone() } else { crate::convert::astype(a, DType::F64)? };
     let dtype = wide.dtype();
     sum(&wide, axes)?.divide(count)?.astype(dtype)
 }
 
-/// Returns the largest or the smallest element, or those along an axis. Elements that are not stored are zeros.
-pub(crate) fn extreme(a: &SparseArray, axes: impl Into<Axes>, is_max: bool) -> Result<NdArray> {
+/// Returns the maximum (`is_max`) or minimum of all elements or along an axis. Elements that are not stored count as zeros.
+pub(crate) fn minimum_or_maximum(a: &SparseArray, axes: impl Into<Axes>, is_max: bool) -> Result<NdArray> {
     let op = if is_max { "max" } else { "min" };
-    let over = over(op, axes)?;
-    let inner = lines(a, &over)?.canonical()?;
+    let over = reduced_axes(op, axes)?;
+    let inner = compress_reduced_axes(a, &over)?.canonical()?;
     let empty = || Err(Error::value(op, "zero-size array to reduction operation"));
     let combine = |a: NdArray, b: NdArray| if is_max { maximum(a, b) } else { minimum(a, b) };
     let zero = |shape: &[usize]| filled(a.device(), shape, 0, a.dtype());
-    if let Over::All = over {
+    if let ReducedAxes::All = over {
         if inner.major == 0 || inner.minor == 0 {
             return empty();
         }
@@ -93,27 +93,27 @@ pub(crate) fn extreme(a: &SparseArray, axes: impl Into<Axes>, is_max: bool) -> R
         return empty();
     }
     let stored_extreme = if is_max { segment_max(&inner.data, &inner.indptr)? } else { segment_min(&inner.data, &inner.indptr)? };
-    let is_full = counts(&inner)?.equal(inner.minor as i64)?;
+    let is_full = stored_elements_per_row(&inner)?.equal(inner.minor as i64)?;
     let with_zero = combine(stored_extreme.clone(), zero(&[])?)?;
     cuprum_core::where_(is_full, stored_extreme, with_zero)?.astype(a.dtype())
 }
 
-/// Returns the number of stored elements of each line, int64.
-pub(crate) fn counts(inner: &Compressed) -> Result<NdArray> {
+/// Returns the int64 number of stored elements of each compressed row.
+pub(crate) fn stored_elements_per_row(inner: &Compressed) -> Result<NdArray> {
     inner.indptr.index(s![1..])?.subtract(inner.indptr.index(s![..-1])?)?.astype(DType::I64)
 }
 
-/// Returns the number of elements that are not zero.
+/// Returns the number of nonzero elements, in total or along an axis.
 pub(crate) fn count(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
-    let over = over("count_nonzero", axes)?;
-    let inner = lines(a, &over)?.canonical()?;
+    let over = reduced_axes("count_nonzero", axes)?;
+    let inner = compress_reduced_axes(a, &over)?.canonical()?;
     match over {
-        Over::All => count_nonzero(&inner.data, ()),
+        ReducedAxes::All => count_nonzero(&inner.data, ()),
         _ => segment_sum(&inner.data.not_equal(0)?.astype(DType::I64)?, &inner.indptr),
     }
 }
 
-/// Returns the diagonal `k`, which begins in column `k`, or in row `-k`.
+/// Returns the diagonal `k`, which begins at (0, k), or at (-k, 0) for negative `k`.
 pub(crate) fn diagonal(a: &SparseArray, k: i64) -> Result<NdArray> {
     let [rows, columns] = a.extents();
     let (first_row, first_column) = (usize::try_from(k.saturating_neg()).unwrap_or(0), usize::try_from(k).unwrap_or(0));
@@ -124,7 +124,7 @@ pub(crate) fn diagonal(a: &SparseArray, k: i64) -> Result<NdArray> {
     let inner = by_rows(a)?;
     let is_on = inner.indices.astype(DType::I64)?.equal(inner.rows()?.add(k)?)?;
     let sums = segment_sum(&cuprum_core::where_(is_on, &inner.data, 0)?, &inner.indptr)?.astype(a.dtype())?;
-    stored(&sums.index(s![first_row..first_row + length])?)
+    contiguous_stored(&sums.index(s![first_row..first_row + length])?)
 }
 
 pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<NdArray> {
@@ -146,14 +146,14 @@ pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Re
             NormOrder::MinusInfinity => sums(rows)?.min(()),
         };
     };
-    let over = over(OP, axis)?;
-    let inner = magnitudes(lines(&wide, &over)?.canonical()?)?;
+    let over = reduced_axes(OP, axis)?;
+    let inner = magnitudes(compress_reduced_axes(&wide, &over)?.canonical()?)?;
     match order {
         NormOrder::Frobenius => length(inner),
         NormOrder::One | NormOrder::MinusOne => inner.row_sums(),
         NormOrder::Infinity | NormOrder::MinusInfinity => {
             let lines = crate::CsrArray::from_inner(inner).into();
-            extreme(&lines, 1, order == NormOrder::Infinity)
+            minimum_or_maximum(&lines, 1, order == NormOrder::Infinity)
         }
     }
 }

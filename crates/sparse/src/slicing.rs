@@ -2,18 +2,18 @@
 
 use cuprum_core::{Array, DType, Error, IndexItem, Item, NdArray, Result, Scalar, Side, minimum, s, where_};
 
-use crate::common::{check_range, filled, index_range, indptr_of_counts, stored};
+use crate::common::{check_range, contiguous_stored, filled, index_range, indptr_of_counts};
 use crate::compressed::Compressed;
 use crate::convert::by_rows;
-use crate::reductions::counts;
+use crate::reductions::stored_elements_per_row;
 use crate::{CscArray, CsrArray, SparseArray};
 
 const OP: &str = "index";
 
-/// The selected indices of an axis.
+/// The rows or columns that an index selects.
 enum Lines {
     All,
-    /// `count` indices from `start` on.
+    /// `count` consecutive indices from `start` on.
     Range {
         start: usize,
         count: usize,
@@ -45,7 +45,7 @@ impl Lines {
         }
     }
 
-    /// Returns the indices of a slice, as Python computes them.
+    /// Returns the indices that a slice selects, by Python's rules.
     fn slice(start: Option<isize>, stop: Option<isize>, step: isize, extent: usize, like: &NdArray) -> Result<Lines> {
         if step == 0 {
             return Err(Error::value(OP, "slice step cannot be zero"));
@@ -64,12 +64,12 @@ impl Lines {
             return Ok(if count == extent { Lines::All } else { Lines::Range { start, count } });
         }
         let numbers = index_range(like.device(), count)?;
-        // A step beyond int64 selects at most one index, whose number is `start`.
+        // A step beyond int64 selects at most the index `start`.
         let step = i64::try_from(step).unwrap_or(0);
         Ok(Lines::List(numbers.multiply(step)?.add(start as i64)?))
     }
 
-    /// Returns the indices of an array of integers or bools.
+    /// Returns the indices that an array of integers or a mask selects.
     fn list(array: &NdArray, axis: usize, extent: usize) -> Result<Lines> {
         if array.ndim() != 1 {
             return Err(Error::shape(OP, "an index array of a sparse array must be 1-D", &[array.shape()]));
@@ -79,7 +79,7 @@ impl Lines {
             DType::Bool => Err(Error::shape(OP, format!("a mask of axis {axis} has {extent} elements"), &[array.shape()])),
             dtype if dtype.is_int() || array.size() == 0 => {
                 let wide = array.astype(DType::I64)?;
-                let indices = stored(&where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?)?;
+                let indices = contiguous_stored(&where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?)?;
                 check_range(OP, &indices, axis, extent)?;
                 Ok(Lines::List(indices))
             }
@@ -88,12 +88,12 @@ impl Lines {
     }
 }
 
-/// Returns the selected lines along the major axis.
+/// Selects rows of the compressed matrix (indices along the major axis).
 fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     match lines {
         Lines::All => Ok(a.clone()),
         Lines::Range { start, count } => {
-            let bounds = stored(&a.indptr.index(s![*start..*start + *count + 1])?)?;
+            let bounds = contiguous_stored(&a.indptr.index(s![*start..*start + *count + 1])?)?;
             let position = |at: isize| -> Result<usize> {
                 let position = bounds.index(at)?.item()?.as_int();
                 Ok(position.and_then(|n| usize::try_from(n).ok()).unwrap_or(0))
@@ -105,10 +105,10 @@ fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
         }
         Lines::List(list) => {
             let index = a.indptr.dtype();
-            let selected_counts = stored(&counts(a)?.take(list, 0)?)?;
+            let selected_counts = contiguous_stored(&stored_elements_per_row(a)?.take(list, 0)?)?;
             let indptr = indptr_of_counts(&selected_counts, DType::I64)?;
             let total = indptr.index(-1)?.item()?.as_int().and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
-            let rows = stored(&cuprum_core::ops::sparse::row_indices(&indptr, total)?)?;
+            let rows = contiguous_stored(&cuprum_core::ops::sparse::row_indices(&indptr, total)?)?;
             let first = a.indptr.astype(DType::I64)?.take(list, 0)?.subtract(indptr.index(s![..-1])?)?;
             let place = if total == 0 { rows } else { index_range(a.device(), total)?.add(first.take(&rows, 0)?)? };
             let indptr = if total <= i32::MAX as usize { indptr.astype(index)? } else { indptr };
@@ -118,7 +118,7 @@ fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     }
 }
 
-/// Returns the selected indices along the minor axis.
+/// Selects columns of the compressed matrix (indices along the minor axis).
 fn select_minor(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     match lines {
         Lines::All => Ok(a.clone()),
@@ -133,8 +133,8 @@ fn select_minor(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     }
 }
 
-/// Returns the part of a sparse array that an index selects. Both axes remain.
-pub(crate) fn index(a: &SparseArray, items: &[IndexItem]) -> Result<SparseArray> {
+/// Returns the 2-D part of a sparse array that an index selects.
+pub(crate) fn select_part(a: &SparseArray, items: &[IndexItem]) -> Result<SparseArray> {
     let is_ellipsis = |item: &&IndexItem| matches!(item, IndexItem::Basic(Item::Ellipsis));
     let all = IndexItem::from(..);
     let (rows, columns) = match items {
@@ -178,20 +178,20 @@ pub(crate) fn values_at(a: &SparseArray, rows: &NdArray, columns: &NdArray) -> R
         return filled(a.device(), rows.shape(), 0, a.dtype());
     }
     let key = |row: &NdArray, column: &NdArray| row.multiply(column_extent as i64)?.add(column.astype(DType::I64)?);
-    let (keys, wanted) = (stored(&key(&inner.rows()?, &inner.indices)?)?, key(&row, &column)?);
+    let (keys, wanted) = (contiguous_stored(&key(&inner.rows()?, &inner.indices)?)?, key(&row, &column)?);
     let place = minimum(keys.searchsorted(&wanted, Side::Left)?, inner.count() as i64 - 1)?;
     let is_stored = keys.take(&place, 0)?.equal(&wanted)?;
     where_(is_stored, inner.data.take(&place, 0)?, 0)?.astype(a.dtype())?.reshape(rows.shape())
 }
 
 /// Returns one element.
-pub(crate) fn get(a: &SparseArray, row: isize, column: isize) -> Result<Scalar> {
-    element(a, row, column)?.item()
+pub(crate) fn element_as_scalar(a: &SparseArray, row: isize, column: isize) -> Result<Scalar> {
+    element_as_array(a, row, column)?.item()
 }
 
 /// Returns one element as a 0-d array.
-pub(crate) fn element(a: &SparseArray, row: isize, column: isize) -> Result<NdArray> {
-    index(a, &[IndexItem::from(row), IndexItem::from(column)])?.data().sum(())?.astype(a.dtype())
+pub(crate) fn element_as_array(a: &SparseArray, row: isize, column: isize) -> Result<NdArray> {
+    select_part(a, &[IndexItem::from(row), IndexItem::from(column)])?.data().sum(())?.astype(a.dtype())
 }
 
 /// Returns the elements on and below diagonal `k` if `is_lower`, else those on and above it.

@@ -1,4 +1,4 @@
-//! Iterative solvers of linear systems, and the operators that they take.
+//! Iterative solvers of linear systems, and their linear operators.
 
 mod bicgstab;
 mod cg;
@@ -16,14 +16,14 @@ pub use self::lsqr::{LeastSquares, LsqrOptions, lsqr};
 pub use self::operator::{FnOperator, LinearOperator};
 
 use crate::SparseArray;
-use crate::common::{filled, stored};
+use crate::common::{contiguous_stored, filled};
 
 /// Options of [`cg`], [`gmres`] and [`bicgstab`], with SciPy's defaults.
 ///
 /// A solver ends when the norm of the residual `b - a @ x` is at most `max(rtol * norm(b), atol)`.
 #[derive(Clone, Copy)]
 pub struct SolverOptions<'a> {
-    /// The first approximation; zeros by default.
+    /// Starting vector of the iteration; zeros by default.
     pub x0: Option<&'a NdArray>,
     /// Relative tolerance: 1e-5 by default.
     pub rtol: f64,
@@ -52,16 +52,16 @@ pub struct Solution {
     pub has_converged: bool,
     /// Number of iterations.
     pub iterations: usize,
-    /// Norm of the residual `b - a @ x` that the solver computes in its last iteration.
+    /// Norm of the residual `b - a @ x`, as computed in the last iteration.
     pub residual_norm: f64,
 }
 
-/// A linear system with checked extents, and the state that all solvers share.
+/// A linear system with matching extents, and the state that all solvers share.
 struct System<'a> {
     a: &'a dyn LinearOperator,
     b: NdArray,
     x: NdArray,
-    /// Norm of the residual at which the iteration ends.
+    /// Norm of the residual at which the iteration stops.
     tolerance: f64,
     maxiter: usize,
     preconditioner: Option<&'a dyn LinearOperator>,
@@ -78,7 +78,7 @@ impl<'a> System<'a> {
             Some(x) if x.shape() != b.shape() => {
                 return Err(Error::shape(op, "x0 has the shape of b", &[x.shape(), b.shape()]));
             }
-            Some(x) => stored(&x.astype(dtype)?)?,
+            Some(x) => contiguous_stored(&x.astype(dtype)?)?,
             None => filled(b.device(), b.shape(), 0, dtype)?,
         };
         if let Some(m) = options.preconditioner
@@ -86,7 +86,7 @@ impl<'a> System<'a> {
         {
             return Err(Error::shape(op, "the preconditioner has the shape of the matrix", &[&m.extents(), &[rows, rows]]));
         }
-        let b = stored(&b.astype(dtype)?)?;
+        let b = contiguous_stored(&b.astype(dtype)?)?;
         let tolerance = (options.rtol * norm(&b)?).max(options.atol);
         let maxiter = options.maxiter.unwrap_or(rows.saturating_mul(10));
         Ok(System { a, b, x, tolerance, maxiter, preconditioner: options.preconditioner })
@@ -94,7 +94,7 @@ impl<'a> System<'a> {
 
     /// Returns `b - a @ x`.
     fn residual(&self) -> Result<NdArray> {
-        stored(&self.b.subtract(self.multiply(&self.x)?)?)
+        contiguous_stored(&self.b.subtract(self.multiply(&self.x)?)?)
     }
 
     fn multiply(&self, v: &NdArray) -> Result<NdArray> {
@@ -114,7 +114,7 @@ impl<'a> System<'a> {
     }
 }
 
-/// Returns the dtype in which solvers compute arrays of `dtype`.
+/// Returns the dtype in which solvers compute for arrays of `dtype`.
 pub(crate) fn solver_dtype(op: &'static str, dtype: DType) -> Result<DType> {
     match dtype {
         DType::F16 | DType::BF16 => Err(Error::dtype(op, "use astype('float32')", &[dtype])),
@@ -129,13 +129,13 @@ pub(crate) fn norm(v: &NdArray) -> Result<f64> {
     Ok(size.multiply(&size)?.sum(())?.sqrt()?.item()?.as_f64())
 }
 
-/// Returns the inner product of two vectors, conjugating the first, as a 0-d array.
+/// Returns the inner product `sum(conj(a) * b)` of two vectors, as a 0-d array.
 pub(crate) fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.dtype().is_complex() { conj(a)?.multiply(b)?.sum(()) } else { a.multiply(b)?.sum(()) }
 }
 
-/// Calls a solver with the arguments `A`, `b`, `x0`, `rtol`, `atol`, `maxiter` and `M`. Returns the solution and 0, or the number of
-/// iterations without convergence, as SciPy does.
+/// Calls a solver with the arguments `A`, `b`, `x0`, `rtol`, `atol`, `maxiter` and `M`. Returns the solution with 0 if it has converged,
+/// else with the number of iterations, as SciPy does.
 fn solve_from_args(args: &Args, solve: fn(&dyn LinearOperator, &NdArray, &SolverOptions) -> Result<Solution>) -> Result<Value> {
     let a = SparseArray::from_args(args, "A")?;
     let preconditioner = args.get("M").map(|_| SparseArray::from_args(args, "M")).transpose()?;

@@ -31,7 +31,7 @@ impl Format {
         }
     }
 
-    /// Returns the format of a name.
+    /// Parses the name of a format, such as `csr`.
     ///
     /// # Errors
     /// An unknown name.
@@ -132,7 +132,7 @@ impl SparseArray {
         }
     }
 
-    /// Returns the values of all components, zeros included.
+    /// Returns the array of stored values. For BSR and DIA, it includes zeros.
     pub(crate) fn data(&self) -> &NdArray {
         match self {
             SparseArray::Csr(a) => a.data(),
@@ -143,7 +143,7 @@ impl SparseArray {
         }
     }
 
-    /// Returns the array with other values of equal number, in the same format and structure.
+    /// Returns the array with the values `data`, in the same format and structure.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<SparseArray> {
         Ok(match self {
             SparseArray::Csr(a) => CsrArray::from_inner(a.inner.with_data(data)?).into(),

@@ -1,4 +1,4 @@
-//! The composites of family Sparse against the CPU's kernels, for devices without kernels.
+//! The composites of the kernel family `Sparse` against the CPU's kernels, for devices without kernels.
 
 use cuprum_backend_cpu as _;
 use cuprum_core::call::Sparse as Request;

@@ -154,7 +154,7 @@ fn products_with_dense_arrays() {
         let right = numbers(std::iter::once(columns).chain(width).collect())?;
         assert_same(&a.matmul(&right)?, &dense.matmul(&right)?);
         let left = numbers(width.into_iter().chain([rows]).collect())?;
-        assert_same(&a.left_matmul(&left)?, &left.matmul(&dense)?);
+        assert_same(&a.rmatmul(&left)?, &left.matmul(&dense)?);
         // A strided dense factor.
         if let Some(width) = width {
             let right = numbers(vec![width, columns])?.t()?;

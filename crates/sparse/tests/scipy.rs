@@ -54,7 +54,7 @@ fn arithmetic_products_and_reductions() -> Result<()> {
             let check = |got: NdArray, name: &str| assert_close(&got, &want(name), epsilon);
             check(a.matmul(&want("x"))?, "matvec");
             check(a.matmul(&want("y"))?, "matmat");
-            check(a.transpose()?.left_matmul(&want("y").t()?)?, "left");
+            check(a.transpose()?.rmatmul(&want("y").t()?)?, "left");
             check(a.matmul_sparse(&c)?.to_dense()?, "product");
             check(a.add(&b)?.to_dense()?, "add");
             check(a.subtract(&b)?.to_dense()?, "subtract");

@@ -17,7 +17,7 @@ with_bessel! {
     /// ```
     #[numpy("special.j0(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn j0<T: Double>(x: T) -> T {
-        j0_of(x as f64) as T
+        j0_f64(x as f64) as T
     }
 
     /// Returns the Bessel function of the first kind of order 1 (`scipy.special.j1`), elementwise.
@@ -34,7 +34,7 @@ with_bessel! {
     /// ```
     #[numpy("special.j1(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn j1<T: Double>(x: T) -> T {
-        j1_of(x as f64) as T
+        j1_f64(x as f64) as T
     }
 
     /// Returns the Bessel function of the second kind of order 0 (`scipy.special.y0`), elementwise.
@@ -53,7 +53,7 @@ with_bessel! {
     /// ```
     #[numpy("special.y0(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn y0<T: Double>(x: T) -> T {
-        y0_of(x as f64) as T
+        y0_f64(x as f64) as T
     }
 
     /// Returns the Bessel function of the second kind of order 1 (`scipy.special.y1`), elementwise.
@@ -72,6 +72,6 @@ with_bessel! {
     /// ```
     #[numpy("special.y1(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn y1<T: Double>(x: T) -> T {
-        y1_of(x as f64) as T
+        y1_f64(x as f64) as T
     }
 }

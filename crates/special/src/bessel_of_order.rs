@@ -3,7 +3,7 @@
 use cuprum_core::numpy;
 
 with_gamma! {
-    // Debye's polynomials u_k(t) / t^k in t^2, for k = 1, 2, ..
+    // Coefficients of Debye's polynomials `u_k(t) / t^k` in powers of `t^2`, for k = 1, 2, ...
     const DEBYE: [[f64; 13]; 12] = [[0.125, -0.20833333333333334, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0703125, -0.4010416666666667, 0.3342013888888889, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0732421875, -0.8912109375, 1.8464626736111112, -1.0258125964506173, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.112152099609375, -2.3640869140625, 8.78912353515625, -11.207002616222994, 4.669584423426247, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.22710800170898438, -7.368794359479632, 42.53499874538846, -91.81824154324002, 84.63621767460073, -28.212072558200244, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.5725014209747314, -26.491430486951554, 218.1905117442116, -699.5796273761325, 1059.9904525279999, -765.2524681411817, 212.57013003921713, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.7277275025844574, -108.09091978839466, 1200.9029132163525, -5305.646978613403, 11655.393336864534, -13586.550006434138, 8061.722181737309, -1919.457662318407, 0.0, 0.0, 0.0, 0.0, 0.0], [6.074042001273483, -493.915304773088, 7109.514302489364, -41192.65496889755, 122200.46498301746, -203400.17728041555, 192547.00123253153, -96980.59838863752, 20204.29133096615, 0.0, 0.0, 0.0, 0.0], [24.380529699556064, -2499.8304818112097, 45218.76898136273, -331645.1724845636, 1268365.2733216248, -2813563.226586534, 3763271.297656404, -2998015.9185381066, 1311763.6146629772, -242919.18790055133, 0.0, 0.0, 0.0], [110.01714026924674, -13886.08975371704, 308186.4046126624, -2785618.1280864547, 13288767.166421818, -37567176.66076335, 66344512.27472903, -74105148.21153265, 50952602.49266464, -19706819.118432228, 3284469.853072038, 0.0, 0.0], [551.3358961220206, -84005.43360302408, 2243768.1779224495, -24474062.72573873, 142062907.7975331, -495889784.2750303, 1106842816.8230145, -1621080552.1083372, 1553596899.57058, -939462359.6815784, 325573074.18576574, -49329253.66450996, 0.0], [3038.090510922384, -549842.3275722887, 17395107.553978164, -225105661.88941526, 1559279864.8792574, -6563293792.619285, 17954213731.1556, -33026599749.800724, 41280185579.753975, -34632043388.158775, 18688207509.295826, -5866481492.051847, 814789096.1183121]];
 
     #[helper]
@@ -11,7 +11,8 @@ with_gamma! {
         v == v.floor()
     }
 
-    /// The power series of I (sign = 1) or J (sign = -1) without the factor (x / 2)^v / gamma(v + 1).
+    /// Returns the power series of I (`sign` = 1) or J (`sign` = -1) without the factor `(x / 2)^v / gamma(v + 1)`. `square` is `(x /
+    /// 2)^2`.
     #[helper]
     fn bessel_series(v: f64, square: f64, sign: f64) -> f64 {
         let mut sum: f64 = 1.0;
@@ -28,12 +29,12 @@ with_gamma! {
         sum
     }
 
-    /// (x / 2)^v / gamma(v + 1) times `factor`, for v > -171 and half = x / 2.
+    /// Returns `half^v / gamma(v + 1) * factor`, for v > -171 and `half` = x / 2.
     #[helper]
     fn bessel_prefix(v: f64, half: f64, factor: f64) -> f64 {
         if v < 169.0 {
             let power = half.powf(0.5 * v);
-            return power / gamma_of(v + 1.0) * factor * power;
+            return power / gamma_f64(v + 1.0) * factor * power;
         }
         if v > 1400.0 {
             let exponent = v * log1p_minus_x((half - v) / v) + (half - stirling_rest(v));
@@ -46,7 +47,8 @@ with_gamma! {
         power * (rest.exp() * factor * 0.398942280401432677940 / v.sqrt()) * power
     }
 
-    /// The sum of Debye's polynomials u_k(t) w^k, for w = t / v or its negative (NIST Digital Library of Mathematical Functions, 10.41.9).
+    /// Returns the sum of Debye's terms `u_k(t) / v^k` for `w` = t / v, or of `u_k(t) / (-v)^k` for `w` = -t / v (NIST Digital Library of
+    /// Mathematical Functions, 10.41.9).
     #[helper]
     fn debye_sum(t: f64, w: f64) -> f64 {
         let square = t * t;
@@ -57,7 +59,8 @@ with_gamma! {
         1.0 + sum
     }
 
-    /// log(I) without its factors, for large v: the exponent of the uniform expansions (10.41.3 and 10.41.4).
+    /// Returns the exponent of the uniform expansions of I and K for large v (NIST Digital Library of Mathematical Functions, 10.41.3 and
+    /// 10.41.4).
     #[helper]
     fn uniform_exponent(v: f64, z: f64, root: f64) -> f64 {
         v * (root - (1.0 / z).asinh())
@@ -86,7 +89,7 @@ with_gamma! {
         exp_times(-uniform_exponent(v, z, root), 0.0, factor)
     }
 
-    /// I for x > 0 and an order that is no negative integer.
+    /// Returns I_v(x) for x > 0 and any order v except negative integers.
     #[helper]
     fn i_positive(v: f64, x: f64) -> f64 {
         if v >= 1400.0 || v > 169.0 && x > 3000.0 {
@@ -98,7 +101,7 @@ with_gamma! {
         if v < 169.0 && x > 750.0 {
             return INFINITY;
         }
-        // I of order -v differs by 2 / pi sin(pi v) K, which is below half a unit in the last place for large x.
+        // I_v and I_-v differ by `2 / pi * sin(pi * v) * K_v`, which is below half a unit in the last place for large x.
         let order = if x > 40.0 && x >= -v { v.abs() } else { v };
         if order < -40.0 && x > 10.0 {
             return i_uniform(-v, x) - 0.636619772367581343076 * sin_pi(v) * k_uniform(-v, x);
@@ -108,7 +111,7 @@ with_gamma! {
     }
 
     #[helper]
-    fn iv_of(v: f64, z: f64) -> f64 {
+    fn iv_f64(v: f64, z: f64) -> f64 {
         if v.is_nan() || z.is_nan() || v.abs() == INFINITY {
             return NAN;
         }
@@ -123,7 +126,7 @@ with_gamma! {
         if z.abs() == INFINITY { sign * INFINITY } else { sign * i_positive(order, z.abs()) }
     }
 
-    /// J by Hankel's expansion, for x above 25 + v^2 / 2.
+    /// Returns J_v(x) by Hankel's expansion, for x above 25 + v^2 / 2.
     #[helper]
     fn j_hankel(v: f64, x: f64) -> f64 {
         let w = 0.125 / x;
@@ -136,7 +139,7 @@ with_gamma! {
             k = k + 1.0;
             let odd = 2.0 * k - 1.0;
             term = term * ((mu - odd * odd) * w / k);
-            // The signs of the terms are + + - -.
+            // The signs of consecutive terms are + + - - (repeated).
             let signed = if n % 4 < 2 { term } else { -term };
             if n % 2 == 0 {
                 q = q + signed;
@@ -155,16 +158,16 @@ with_gamma! {
         (0.636619772367581343076 / x).sqrt() * (p * (c * cosine + s * sine) - q * (s * cosine - c * sine))
     }
 
-    /// J for v >= 0 and x > 0 by recurrence from high orders, normalised by Neumann's expansion of (x / 2)^v (NIST Digital Library of
-    /// Mathematical Functions, 10.23.15).
+    /// Returns J_v(x) for v >= 0 and x > 0 by downward recurrence from high orders. Neumann's expansion of `(x / 2)^v` normalises the
+    /// result (NIST Digital Library of Mathematical Functions, 10.23.15).
     #[helper]
     fn j_downward(v: f64, x: f64) -> f64 {
         let first = v - v.floor();
         let wanted = v.floor() as i64;
         let top = v.max(x);
         let pairs = (0.5 * (top + 12.0 * top.cbrt() + 24.0)) as i64;
-        // gamma(first + k) / k! for k = pairs.
-        let mut weight = gamma_of(first + 1.0);
+        // The first weight is `gamma(first + k) / k!` for k = pairs.
+        let mut weight = gamma_f64(first + 1.0);
         for k in 1..pairs {
             weight = weight * ((first + k as f64) / (k as f64 + 1.0));
         }
@@ -201,7 +204,7 @@ with_gamma! {
             found = value;
             shrinks = 0.0;
         }
-        sum = sum + value * gamma_of(first + 1.0);
+        sum = sum + value * gamma_f64(first + 1.0);
         let scale = (0.5 * x).powf(first) / sum;
         if shrinks > 3.0 {
             return 0.0;
@@ -213,7 +216,7 @@ with_gamma! {
         result
     }
 
-    /// J for v >= 0 and x > 0.
+    /// Returns J_v(x) for v >= 0 and x > 0.
     #[helper]
     fn j_positive(v: f64, x: f64) -> f64 {
         let half = 0.5 * x;
@@ -229,7 +232,7 @@ with_gamma! {
         if v > x || x < 60.0 {
             return j_downward(v, x);
         }
-        // Below x, the recurrence is stable upward.
+        // For orders below x, the upward recurrence is stable.
         let first = v - v.floor();
         let mut before = j_hankel(first, x);
         let mut value = j_hankel(first + 1.0, x);
@@ -244,7 +247,7 @@ with_gamma! {
     }
 
     #[helper]
-    fn jv_of(v: f64, z: f64) -> f64 {
+    fn jv_f64(v: f64, z: f64) -> f64 {
         if v.is_nan() || z.is_nan() || v.abs() == INFINITY {
             return NAN;
         }
@@ -267,7 +270,7 @@ with_gamma! {
             return if x == 0.0 { 0.0 } else { j_positive(v, x) };
         }
         if x == 0.0 {
-            return INFINITY * gamma_of(v + 1.0).max(-1.0).min(1.0);
+            return INFINITY * gamma_f64(v + 1.0).max(-1.0).min(1.0);
         }
         if x < 4.0 {
             return if v < -170.0 { NAN } else { bessel_prefix(v, 0.5 * x, bessel_series(v, 0.25 * x * x, -1.0)) };
@@ -305,7 +308,7 @@ with_gamma! {
     /// ```
     #[numpy("special.jv(v, z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn jv<T: Single>(v: T, z: T) -> T {
-        jv_of(v as f64, z as f64) as T
+        jv_f64(v as f64, z as f64) as T
     }
 
     /// Returns the modified Bessel function of the first kind of real order v (`scipy.special.iv`), elementwise.
@@ -324,6 +327,6 @@ with_gamma! {
     /// ```
     #[numpy("special.iv(v, z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn iv<T: Single>(v: T, z: T) -> T {
-        iv_of(v as f64, z as f64) as T
+        iv_f64(v as f64, z as f64) as T
     }
 }

@@ -4,7 +4,7 @@ use cuprum_core::numpy;
 use cuprum_macros::kernel;
 
 kernel! {
-    /// The arithmetic-geometric mean of 1 and b.
+    /// Returns the arithmetic-geometric mean of 1 and b.
     #[helper]
     fn mean_with_one(b: f64) -> f64 {
         let mut a = 1.0;
@@ -20,7 +20,7 @@ kernel! {
         a
     }
 
-    /// The sum of 2^(n - 1) c_n^2 over the steps of the arithmetic-geometric mean of 1 and b, where c_0^2 = 1 - b^2.
+    /// Returns the sum of `2^(n - 1) * c_n^2` over the steps of the arithmetic-geometric mean of 1 and b, where `c_0^2` = 1 - b^2.
     #[helper]
     fn sum_of_squares(first: f64, b: f64) -> f64 {
         let mut a = 1.0;
@@ -42,7 +42,7 @@ kernel! {
     }
 
     #[helper]
-    fn ellipk_of(m: f64) -> f64 {
+    fn ellipk_f64(m: f64) -> f64 {
         if m > 1.0 || m.is_nan() {
             return NAN;
         }
@@ -52,20 +52,20 @@ kernel! {
         1.57079632679489661923 / mean_with_one((1.0 - m).sqrt())
     }
 
-    /// E for the parameter m in 0 <= m < 1 and its complement 1 - m.
+    /// Returns the elliptic integral E for a parameter 0 <= m < 1 and its complement 1 - m.
     #[helper]
     fn ellipe_within(m: f64, complement: f64) -> f64 {
         let root = complement.sqrt();
         if m <= 0.5 {
             return 1.57079632679489661923 / mean_with_one(root) * (1.0 - sum_of_squares(m, root));
         }
-        // Legendre's relation, without cancellation: E = pi / (2 K') + K (K' - E') / K'.
+        // Uses Legendre's relation without cancellation: E = pi / (2 K') + K (K' - E') / K'.
         let other = m.sqrt();
         mean_with_one(other) + 1.57079632679489661923 / mean_with_one(root) * sum_of_squares(complement, other)
     }
 
     #[helper]
-    fn ellipe_of(m: f64) -> f64 {
+    fn ellipe_f64(m: f64) -> f64 {
         if m > 1.0 || m.is_nan() {
             return NAN;
         }
@@ -98,7 +98,7 @@ kernel! {
     /// ```
     #[numpy("special.ellipk(m, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn ellipk<T: Double>(m: T) -> T {
-        ellipk_of(m as f64) as T
+        ellipk_f64(m as f64) as T
     }
 
     /// Returns the complete elliptic integral of the second kind for the parameter m (`scipy.special.ellipe`), elementwise.
@@ -117,6 +117,6 @@ kernel! {
     /// ```
     #[numpy("special.ellipe(m, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn ellipe<T: Double>(m: T) -> T {
-        ellipe_of(m as f64) as T
+        ellipe_f64(m as f64) as T
     }
 }

@@ -4,24 +4,24 @@ use cuprum_core::numpy;
 
 with_logarithm! {
     #[helper]
-    fn xlogy_of(x: f64, y: f64) -> f64 {
+    fn xlogy_f64(x: f64, y: f64) -> f64 {
         if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln() }
     }
 
     #[helper]
-    fn xlog1py_of(x: f64, y: f64) -> f64 {
+    fn xlog1py_f64(x: f64, y: f64) -> f64 {
         if x == 0.0 && !y.is_nan() { 0.0 } else { x * y.ln_1p() }
     }
 
     #[helper]
-    fn entr_of(x: f64) -> f64 {
+    fn entr_f64(x: f64) -> f64 {
         if x > 0.0 || x.is_nan() {
             return -x * x.ln();
         }
         if x == 0.0 { 0.0 } else { -INFINITY }
     }
 
-    /// log(x / y) for positive numbers.
+    /// Returns `log(x / y)` for positive numbers, also if `x / y` overflows or underflows.
     #[helper]
     fn log_quotient(x: f64, y: f64) -> f64 {
         let quotient = x / y;
@@ -35,7 +35,7 @@ with_logarithm! {
     }
 
     #[helper]
-    fn rel_entr_of(x: f64, y: f64) -> f64 {
+    fn rel_entr_f64(x: f64, y: f64) -> f64 {
         if x.is_nan() || y.is_nan() {
             return x + y;
         }
@@ -46,7 +46,7 @@ with_logarithm! {
     }
 
     #[helper]
-    fn kl_div_of(x: f64, y: f64) -> f64 {
+    fn kl_div_f64(x: f64, y: f64) -> f64 {
         if x.is_nan() || y.is_nan() {
             return x + y;
         }
@@ -61,7 +61,7 @@ with_logarithm! {
     }
 
     #[helper]
-    fn huber_of(delta: f64, r: f64) -> f64 {
+    fn huber_f64(delta: f64, r: f64) -> f64 {
         if delta < 0.0 {
             return INFINITY;
         }
@@ -82,7 +82,7 @@ with_logarithm! {
     /// ```
     #[numpy("special.xlogy(x, y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn xlogy<T: Double>(x: T, y: T) -> T {
-        xlogy_of(x as f64, y as f64) as T
+        xlogy_f64(x as f64, y as f64) as T
     }
 
     /// Returns `x * log(1 + y)`, and 0 where x is 0 (`scipy.special.xlog1py`), elementwise.
@@ -99,7 +99,7 @@ with_logarithm! {
     /// ```
     #[numpy("special.xlog1py(x, y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn xlog1py<T: Double>(x: T, y: T) -> T {
-        xlog1py_of(x as f64, y as f64) as T
+        xlog1py_f64(x as f64, y as f64) as T
     }
 
     /// Returns `-x * log(x)`, the terms of an entropy (`scipy.special.entr`), elementwise; 0 at 0 and -inf for negative x.
@@ -116,7 +116,7 @@ with_logarithm! {
     /// ```
     #[numpy("special.entr(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn entr<T: Single>(x: T) -> T {
-        entr_of(x as f64) as T
+        entr_f64(x as f64) as T
     }
 
     /// Returns `x * log(x / y)`, the terms of a relative entropy (`scipy.special.rel_entr`), elementwise.
@@ -135,7 +135,7 @@ with_logarithm! {
     /// ```
     #[numpy("special.rel_entr(x, y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn rel_entr<T: Single>(x: T, y: T) -> T {
-        rel_entr_of(x as f64, y as f64) as T
+        rel_entr_f64(x as f64, y as f64) as T
     }
 
     /// Returns `x * log(x / y) - x + y`, the terms of a Kullback-Leibler divergence (`scipy.special.kl_div`), elementwise.
@@ -154,7 +154,7 @@ with_logarithm! {
     /// ```
     #[numpy("special.kl_div(x, y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn kl_div<T: Single>(x: T, y: T) -> T {
-        kl_div_of(x as f64, y as f64) as T
+        kl_div_f64(x as f64, y as f64) as T
     }
 
     /// Returns the Huber loss: `r^2 / 2` for |r| <= delta, otherwise `delta * (|r| - delta / 2)` (`scipy.special.huber`), elementwise.
@@ -173,6 +173,6 @@ with_logarithm! {
     /// ```
     #[numpy("special.huber(delta, r, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn huber<T: Single>(delta: T, r: T) -> T {
-        huber_of(delta as f64, r as f64) as T
+        huber_f64(delta as f64, r as f64) as T
     }
 }

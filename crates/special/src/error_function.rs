@@ -4,9 +4,9 @@ use cuprum_core::numpy;
 
 with_error_function! {
     #[helper]
-    fn log_ndtr_of(x: f64) -> f64 {
+    fn log_ndtr_f64(x: f64) -> f64 {
         if x > 0.0 {
-            return (-ndtr_of(-x)).ln_1p();
+            return (-ndtr_f64(-x)).ln_1p();
         }
         // Both terms are negative.
         -0.5 * x * x + (0.5 * erfcx_positive(-x * FRAC_1_SQRT_2)).ln()
@@ -26,7 +26,7 @@ with_error_function! {
     /// ```
     #[numpy("special.erf(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn erf<T: Double>(x: T) -> T {
-        erf_of(x as f64) as T
+        erf_f64(x as f64) as T
     }
 
     /// Returns the complementary error function `1 - erf(x)` (`scipy.special.erfc`), elementwise, accurate where it is small.
@@ -43,7 +43,7 @@ with_error_function! {
     /// ```
     #[numpy("special.erfc(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn erfc<T: Double>(x: T) -> T {
-        erfc_of(x as f64) as T
+        erfc_f64(x as f64) as T
     }
 
     /// Returns the scaled complementary error function `exp(x^2) * erfc(x)` (`scipy.special.erfcx`), elementwise.
@@ -60,7 +60,7 @@ with_error_function! {
     /// ```
     #[numpy("special.erfcx(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn erfcx<T: Double>(x: T) -> T {
-        erfcx_of(x as f64) as T
+        erfcx_f64(x as f64) as T
     }
 
     /// Returns the distribution function of the standard normal distribution (`scipy.special.ndtr`), elementwise.
@@ -77,7 +77,7 @@ with_error_function! {
     /// ```
     #[numpy("special.ndtr(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn ndtr<T: Double>(x: T) -> T {
-        ndtr_of(x as f64) as T
+        ndtr_f64(x as f64) as T
     }
 
     /// Returns the logarithm of the normal distribution function (`scipy.special.log_ndtr`), elementwise, accurate for large negative x.
@@ -94,6 +94,6 @@ with_error_function! {
     /// ```
     #[numpy("special.log_ndtr(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn log_ndtr<T: Double>(x: T) -> T {
-        log_ndtr_of(x as f64) as T
+        log_ndtr_f64(x as f64) as T
     }
 }

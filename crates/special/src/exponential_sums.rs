@@ -1,4 +1,4 @@
-//! Sums of exponentials and their relatives, composed of other operations.
+//! Functions composed of other array operations: `logsumexp`, `softmax`, `cbrt`, `sinc`.
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::{
@@ -43,7 +43,7 @@ pub fn sinc(x: impl Into<Operand>) -> Result<NdArray> {
     cuprum_numpy::sinc(x)
 }
 
-/// Returns `a` as a float array, or an error for complex numbers. Integers become `integers`.
+/// Returns `a` as a float array. Integers are converted to the dtype `integers`. Complex numbers are an error.
 fn real_floats(name: &'static str, a: &NdArray, integers: DType) -> Result<NdArray> {
     match a.dtype() {
         dtype if dtype.is_complex() => Err(Error::dtype(name, "takes real numbers", &[dtype])),
@@ -52,7 +52,7 @@ fn real_floats(name: &'static str, a: &NdArray, integers: DType) -> Result<NdArr
     }
 }
 
-/// Returns the maximum over `over`, with the reduced axes kept, and 0 for a maximum that is not finite.
+/// Returns the maximum over the axes `over`, which are kept with length 1. A maximum that is not finite becomes 0.
 fn finite_maximum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     let top = a.max(over.clone().keepdims())?;
     where_(isfinite(&top)?, &top, 0)
@@ -95,14 +95,14 @@ pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<
     Ok((kept(&result)?, kept(&sign(&sum)?)?))
 }
 
-/// Returns `log(sum(exp(a)))`. The largest term is added last, by `log1p`, which keeps the digits of a sum near 1.
+/// Returns `log(sum(exp(a)))` over axes. The largest term is added last, by `log1p`, so that sums near 1 keep their digits.
 fn log_of_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     let top = finite_maximum(a, over)?;
     let kept = over.clone().keepdims();
     let is_top = equal(a, &top)?;
     let count = is_top.astype(a.dtype())?.sum(kept.clone())?;
     let rest = where_(&is_top, 0, exp(subtract(a, &top)?)?)?.sum(kept)?;
-    // Without a finite maximum, no term equals it.
+    // If the maximum is not finite, no term equals the 0 that replaces it.
     let none = equal(&count, 0)?;
     let some = where_(&none, 1, &count)?;
     let sums = where_(&none, log(&rest)?, add(add(log1p(divide(&rest, &some)?)?, log(&some)?)?, &top)?)?;

@@ -3,7 +3,7 @@
 use cuprum_core::numpy;
 
 with_beta! {
-    /// The sign of gamma(x) for x that is no integer below 1.
+    /// Returns the sign of gamma(x), for any x except integers below 1.
     #[helper]
     fn gamma_sign(x: f64) -> f64 {
         if x > 0.0 { 1.0 } else { parity_sign(x.floor()) }
@@ -14,7 +14,7 @@ with_beta! {
         x <= 0.0 && x == x.floor()
     }
 
-    /// beta(-n, b) for n = 0, 1, .. and an integer b: finite for 1 <= b <= n.
+    /// Returns beta(-n, b) for n = 0, 1, ... and an integer b. It is finite for 1 <= b <= n.
     #[helper]
     fn beta_at_pole(a: f64, b: f64) -> f64 {
         if b == b.floor() && b > 0.0 && 1.0 - a - b > 0.0 {
@@ -25,7 +25,7 @@ with_beta! {
     }
 
     #[helper]
-    fn beta_of(a: f64, b: f64) -> f64 {
+    fn beta_f64(a: f64, b: f64) -> f64 {
         if a.is_nan() || b.is_nan() {
             return NAN;
         }
@@ -43,18 +43,18 @@ with_beta! {
             return 0.0;
         }
         if a.abs() < 150.0 && b.abs() < 150.0 && sum.abs() < 150.0 {
-            // The rounding error of the sum, times the logarithmic derivative of the gamma function.
+            // Correction: the rounding error of the sum, times the logarithmic derivative of the gamma function.
             let part = sum - a;
             let rest = (a - (sum - part)) + (b - part);
-            let product = gamma_of(a) * (gamma_of(b) / gamma_of(sum));
-            return product - product * (rest * digamma_of(sum));
+            let product = gamma_f64(a) * (gamma_f64(b) / gamma_f64(sum));
+            return product - product * (rest * digamma_f64(sum));
         }
-        let size = (gammaln_of(a) + gammaln_of(b) - gammaln_of(sum)).exp();
+        let size = (gammaln_f64(a) + gammaln_f64(b) - gammaln_f64(sum)).exp();
         gamma_sign(a) * gamma_sign(b) * gamma_sign(sum) * size
     }
 
     #[helper]
-    fn betaln_of(a: f64, b: f64) -> f64 {
+    fn betaln_f64(a: f64, b: f64) -> f64 {
         if a.is_nan() || b.is_nan() {
             return NAN;
         }
@@ -67,7 +67,7 @@ with_beta! {
         if is_pole(b) {
             return beta_at_pole(b, a).abs().ln();
         }
-        gammaln_of(a) + gammaln_of(b) - gammaln_of(a + b)
+        gammaln_f64(a) + gammaln_f64(b) - gammaln_f64(a + b)
     }
 
     /// Returns the gamma function (`scipy.special.gamma`), elementwise.
@@ -86,7 +86,7 @@ with_beta! {
     /// ```
     #[numpy("special.gamma(z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn gamma<T: Double>(z: T) -> T {
-        gamma_of(z as f64) as T
+        gamma_f64(z as f64) as T
     }
 
     /// Returns the logarithm of the absolute value of the gamma function (`scipy.special.gammaln`), elementwise.
@@ -105,7 +105,7 @@ with_beta! {
     /// ```
     #[numpy("special.gammaln(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn gammaln<T: Double>(x: T) -> T {
-        gammaln_of(x as f64) as T
+        gammaln_f64(x as f64) as T
     }
 
     /// Returns the beta function `gamma(a) * gamma(b) / gamma(a + b)` (`scipy.special.beta`), elementwise.
@@ -122,7 +122,7 @@ with_beta! {
     /// ```
     #[numpy("special.beta(a, b, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn beta<T: Double>(a: T, b: T) -> T {
-        beta_of(a as f64, b as f64) as T
+        beta_f64(a as f64, b as f64) as T
     }
 
     /// Returns the logarithm of the absolute value of the beta function (`scipy.special.betaln`), elementwise.
@@ -139,6 +139,6 @@ with_beta! {
     /// ```
     #[numpy("special.betaln(a, b, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn betaln<T: Double>(a: T, b: T) -> T {
-        betaln_of(a as f64, b as f64) as T
+        betaln_f64(a as f64, b as f64) as T
     }
 }

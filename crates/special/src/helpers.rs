@@ -1,4 +1,5 @@
-//! Functions of numbers that several operations use. Each macro expands to one `kernel!` block: its functions, then the given ones.
+//! Scalar helper functions shared by several operations. Each macro expands to a `kernel!` block with its helpers, followed by the
+//! functions passed to it.
 
 #[macro_use]
 mod bessel;

@@ -9,7 +9,7 @@ with_beta! {
         (b * (-x).ln_1p()).exp()
     }
 
-    /// x^a y^b / beta(a, b), for y = 1 - x.
+    /// Returns `x^a * y^b / beta(a, b)`, for y = 1 - x.
     #[helper]
     fn beta_term(a: f64, b: f64, x: f64, y: f64) -> f64 {
         if a < 10.0 || b < 10.0 {
@@ -17,7 +17,7 @@ with_beta! {
             let right = if x < 0.5 { complement_power(x, b) } else { y.powf(b) };
             return left / beta_ordered(a.min(b), a.max(b)) * right;
         }
-        // The powers relative to those at x = a / (a + b), where they cancel most of the beta function.
+        // Divides the powers by those at x = a / (a + b), which cancel most of the beta function.
         let sum = a + b;
         let distance = x.mul_add(b, -(y * a));
         let exponent = a * log1p_minus_x(distance / a) + b * log1p_minus_x(-distance / b);
@@ -25,7 +25,8 @@ with_beta! {
         (exponent + rest).exp() * 0.398942280401432677940 * (a / sum * b).sqrt()
     }
 
-    /// The continued fraction, by Lentz's method (NIST Digital Library of Mathematical Functions, 8.17.22).
+    /// Returns the continued fraction of the incomplete beta function by Lentz's method (NIST Digital Library of Mathematical Functions,
+    /// 8.17.22).
     #[helper]
     fn beta_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let sum = a + b;
@@ -57,7 +58,7 @@ with_beta! {
     }
 
     #[helper]
-    fn betainc_of(a: f64, b: f64, x: f64) -> f64 {
+    fn betainc_f64(a: f64, b: f64, x: f64) -> f64 {
         if !(a >= 0.0 && b >= 0.0 && x >= 0.0 && x <= 1.0) || a == 0.0 && b == 0.0 || a == INFINITY && b == INFINITY {
             return NAN;
         }
@@ -75,7 +76,7 @@ with_beta! {
             return beta_fraction(a, b, x, y);
         }
         let other = beta_fraction(b, a, y, x);
-        // The fraction converges slowly here, but its result keeps the digits that the difference loses.
+        // The fraction converges slowly here, but the difference of two numbers near 1 would lose digits.
         if other > 0.9 && y > 1e-4 { beta_fraction(a, b, x, y) } else { 1.0 - other }
     }
 
@@ -95,6 +96,6 @@ with_beta! {
     /// ```
     #[numpy("special.betainc(a, b, x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn betainc<T: Single>(a: T, b: T, x: T) -> T {
-        betainc_of(a as f64, b as f64, x as f64) as T
+        betainc_f64(a as f64, b as f64, x as f64) as T
     }
 }

@@ -20,7 +20,7 @@ with_incomplete_gamma! {
     /// ```
     #[numpy("special.gammainc(a, x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn gammainc<T: Double>(a: T, x: T) -> T {
-        gammainc_of(a as f64, x as f64) as T
+        gammainc_f64(a as f64, x as f64) as T
     }
 
     /// Returns the regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x) (`scipy.special.gammaincc`), elementwise.
@@ -39,7 +39,7 @@ with_incomplete_gamma! {
     /// ```
     #[numpy("special.gammaincc(a, x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn gammaincc<T: Double>(a: T, x: T) -> T {
-        gammaincc_of(a as f64, x as f64) as T
+        gammaincc_f64(a as f64, x as f64) as T
     }
 
     /// Returns the inverse of [`gammainc`] in x: the x with P(a, x) = y (`scipy.special.gammaincinv`), elementwise.
@@ -58,7 +58,7 @@ with_incomplete_gamma! {
     /// ```
     #[numpy("special.gammaincinv(a, y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn gammaincinv<T: Double>(a: T, y: T) -> T {
-        gammaincinv_of(a as f64, y as f64) as T
+        gammaincinv_f64(a as f64, y as f64) as T
     }
 
     /// Returns the inverse of [`gammaincc`] in x: the x with Q(a, x) = y (`scipy.special.gammainccinv`), elementwise.
@@ -77,6 +77,6 @@ with_incomplete_gamma! {
     /// ```
     #[numpy("special.gammainccinv(a, y, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn gammainccinv<T: Double>(a: T, y: T) -> T {
-        gammainccinv_of(a as f64, y as f64) as T
+        gammainccinv_f64(a as f64, y as f64) as T
     }
 }

@@ -4,14 +4,14 @@ use cuprum_core::{Complex, DType, NdArray, Operand, Result, Scalar, numpy};
 use cuprum_macros::kernel;
 
 kernel! {
-    // Coefficients of W0 in p = sqrt(2 (e z + 1)) (Corless et al., "On the Lambert W function", 1996, 4.22).
+    // Coefficients of branch 0 of W in powers of p = sqrt(2 (e z + 1)) (Corless et al., "On the Lambert W function", 1996, equation 4.22).
     const BRANCH_POINT: [f64; 14] = [
         -1.0, 1.0, -0.3333333333333333, 0.1527777777777778, -0.07962962962962963, 0.044502314814814814, -0.02598471487360376,
         0.01563563253233392, -0.009616892024299432, 0.006014543252956118, -0.0038112980348919993, 0.0024408779911439826,
         -0.0015769303446867841, 0.0010262633205076071
     ];
 
-    /// The real part of a quotient of complex numbers.
+    /// Returns the real part of (ar + i ai) / (br + i bi).
     #[helper]
     fn quotient_re(ar: f64, ai: f64, br: f64, bi: f64) -> f64 {
         let size = br.abs().max(bi.abs());
@@ -28,7 +28,8 @@ kernel! {
         (ai * cr - ar * ci) / (cr * cr + ci * ci) / size
     }
 
-    /// The real part of the branch k of W at zr + i zi if `real`, otherwise the imaginary part. Halley's method on w - z exp(-w).
+    /// Returns the real part of branch k of W at zr + i zi if `real`, otherwise the imaginary part. Halley's method solves w - z exp(-w) =
+    /// 0.
     #[helper]
     fn lambert(zr: f64, zi: f64, k: f64, real: bool) -> f64 {
         if zr.is_nan() || zi.is_nan() {
@@ -42,16 +43,16 @@ kernel! {
         if size == INFINITY {
             return if real { INFINITY } else { zi.atan2(zr) + turn };
         }
-        // e z + 1 without the rounding error of 1 / e.
+        // Computes e z + 1 without the rounding error of 1 / e.
         let er = 2.71828182845904523536 * ((zr + 0.36787944117144233) - 1.2428753672788363e-17);
         let ei = 2.71828182845904523536 * zi;
         let distance = er.hypot(ei);
-        // The sheets 0, and -1 or 1 on one side of the cut, meet at -1 / e.
+        // Branch 0 meets branch -1 or 1 at z = -1 / e, on one side of the branch cut.
         let meets = k == 0.0 || k == -1.0 && zi >= 0.0 || k == 1.0 && zi < 0.0;
         let mut wr = 0.0;
         let mut wi = 0.0;
         if meets && distance < 0.35 {
-            // The square root of 2 (e z + 1), with the sign of the sheet.
+            // The square root of 2 (e z + 1), with the sign of the branch.
             let root = (distance + er.abs()).sqrt();
             let other = if root > 0.0 { ei.abs() / root } else { 0.0 };
             let sheet = if k == 0.0 { 1.0 } else { -1.0 };
@@ -69,7 +70,7 @@ kernel! {
         } else {
             let angle = zi.atan2(zr) + turn;
             if k == 0.0 && size < 1.5 && zr > -0.5 {
-                // The first terms of W0 = z - z^2 + ..., as z / (1 + z).
+                // The first terms of branch 0, z - z^2 + ..., as z / (1 + z).
                 wr = quotient_re(zr, zi, 1.0 + zr, zi);
                 wi = quotient_im(zr, zi, 1.0 + zr, zi);
             } else if k == -1.0 && zi == 0.0 && zr < 0.0 && zr > -0.36787944117144233 {

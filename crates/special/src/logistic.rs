@@ -5,15 +5,15 @@ use cuprum_macros::kernel;
 
 kernel! {
     #[helper]
-    fn expit_of(x: f64) -> f64 {
+    fn expit_f64(x: f64) -> f64 {
         let e = (-x.abs()).exp();
         let top = if x < 0.0 { e } else { 1.0 };
         top / (1.0 + e)
     }
 
     #[helper]
-    fn logit_of(p: f64) -> f64 {
-        // 2 p - 1 is exact in the middle, where the quotient is near 1.
+    fn logit_f64(p: f64) -> f64 {
+        // Near p = 1/2, 2 p - 1 is exact. The logarithm of p / (1 - p), which is near 1 there, would lose digits.
         if p > 0.25 && p < 0.75 {
             return 2.0 * (2.0 * p - 1.0).atanh();
         }
@@ -21,13 +21,13 @@ kernel! {
     }
 
     #[helper]
-    fn log_expit_of(x: f64) -> f64 {
+    fn log_expit_f64(x: f64) -> f64 {
         let rest = (-x.abs()).exp().ln_1p();
         if x < 0.0 { x - rest } else { -rest }
     }
 
     #[helper]
-    fn exprel_of(x: f64) -> f64 {
+    fn exprel_f64(x: f64) -> f64 {
         if x.abs() < 1e-17 {
             return 1.0;
         }
@@ -55,7 +55,7 @@ kernel! {
     /// ```
     #[numpy("special.expit(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn expit<T: Double>(x: T) -> T {
-        expit_of(x as f64) as T
+        expit_f64(x as f64) as T
     }
 
     /// Returns `log(p / (1 - p))`, the inverse of the logistic function (`scipy.special.logit`), elementwise.
@@ -74,7 +74,7 @@ kernel! {
     /// ```
     #[numpy("special.logit(p, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn logit<T: Double>(p: T) -> T {
-        logit_of(p as f64) as T
+        logit_f64(p as f64) as T
     }
 
     /// Returns the logarithm of the logistic function (`scipy.special.log_expit`), elementwise.
@@ -91,7 +91,7 @@ kernel! {
     /// ```
     #[numpy("special.log_expit(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn log_expit<T: Double>(x: T) -> T {
-        log_expit_of(x as f64) as T
+        log_expit_f64(x as f64) as T
     }
 
     /// Returns the relative error exponential `(exp(x) - 1) / x` (`scipy.special.exprel`), elementwise; 1 at 0.
@@ -108,6 +108,6 @@ kernel! {
     /// ```
     #[numpy("special.exprel(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
     pub fn exprel<T: Double>(x: T) -> T {
-        exprel_of(x as f64) as T
+        exprel_f64(x as f64) as T
     }
 }

@@ -3,10 +3,10 @@
 use cuprum_core::{NdArray, Operand, Result, numpy};
 
 with_zeta! {
-    // u zeta(1 + u) in u, for -5/4 <= u <= 3/2.
+    // Coefficients of u zeta(1 + u) in powers of u, for -5/4 <= u <= 3/2.
     const ZETA: [f64; 16] = [1.0, 0.5772156649015329, 0.07281584548367674, -0.004845181596435903, -0.00034230573671736625, 9.689041939279396e-05, -6.611031810050691e-06, -3.3162408604178477e-07, 1.0462094361530603e-07, -8.733225255334547e-09, 9.478619610045523e-11, 5.658988018438352e-11, -6.771567921160455e-12, 3.4695622803540116e-13, 5.656948861992641e-15, -2.0621761168577598e-15];
 
-    /// The zeta function of Riemann.
+    /// Returns Riemann's zeta function.
     #[helper]
     fn riemann(s: f64) -> f64 {
         if s.is_nan() || s == -INFINITY {
@@ -23,10 +23,10 @@ with_zeta! {
             let sine = sin_pi(0.5 * s);
             return if sine == 0.0 { 0.0 } else { sine * INFINITY };
         }
-        // The functional equation, with Stirling's formula for gamma(1 - s) (2 pi)^s where these overflow.
+        // The functional equation. If gamma(1 - s) or (2 pi)^s overflows, Stirling's formula computes their product.
         let other = 1.0 - s;
         let even = if s < -1.5 { hurwitz_positive(other, 1.0) } else { (-s).polynomial(ZETA) / -s };
-        // The last factor corrects the powers for the rounding error of 2 pi.
+        // The last factor corrects the power of 2 pi for the rounding error of 2 pi.
         let sine = 0.318309886183790671538 * sin_pi(0.5 * s) * even * s.mul_add(3.8981718325193755e-17, 1.0);
         if s > -140.0 {
             return TAU.powf(s) * gamma_positive(other) * sine;
@@ -37,9 +37,9 @@ with_zeta! {
     }
 
     #[helper]
-    fn polygamma_of(n: f64, x: f64) -> f64 {
+    fn polygamma_f64(n: f64, x: f64) -> f64 {
         if n == 0.0 {
-            return digamma_of(x);
+            return digamma_f64(x);
         }
         if n < 0.0 || n != n.floor() || n.is_nan() {
             return NAN;
@@ -48,7 +48,7 @@ with_zeta! {
         if x <= 0.0 || x == INFINITY || x.is_nan() {
             return sign * gamma_positive(n + 1.0) * hurwitz(n + 1.0, x);
         }
-        // The factors exceed the range of float64 in opposite directions.
+        // One factor may overflow where the other underflows, so the power of x is applied as two square roots.
         let half = x.powf(-0.5 * (n + 1.0));
         let zeta = half * hurwitz_scaled(n + 1.0, x);
         if n < 140.0 || n > 1e6 {
@@ -86,7 +86,7 @@ with_zeta! {
     /// ```
     #[numpy("special.polygamma(n, x)")]
     pub fn polygamma(n: f64, x: f64) -> f64 {
-        polygamma_of(n, x)
+        polygamma_f64(n, x)
     }
 
     /// Returns the digamma function, the derivative of `gammaln` (`scipy.special.digamma`, `psi`), elementwise.
@@ -105,7 +105,7 @@ with_zeta! {
     /// ```
     #[numpy("special.digamma(z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)", aliases("special.psi"))]
     pub fn digamma<T: Double>(z: T) -> T {
-        digamma_of(z as f64) as T
+        digamma_f64(z as f64) as T
     }
 }
 

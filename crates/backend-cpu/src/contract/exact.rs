@@ -12,7 +12,7 @@ use super::product_batch::{MatrixProduct, ProductBatch};
 
 /// Number of rows of a register block of the result.
 const BLOCK_ROWS: usize = 2;
-/// Maximum length of a block along the summed axis k.
+/// Maximum length of a block along the summed axis (k).
 const BLOCK_DEPTH: usize = 256;
 /// Number of columns of a packed block of `b`. A block with [`BLOCK_DEPTH`] rows of 8-byte elements takes half a megabyte, which fits the
 /// second-level cache.
@@ -21,21 +21,21 @@ const PANEL_WIDTH: usize = 256;
 const NARROW_BLOCK_WIDTH: usize = 16;
 /// Number of result rows per task. Blocks of `b` are packed once per task.
 const TASK_ROWS: usize = 128;
-/// Number of result rows per task when there are few tasks.
+/// Number of result rows per task if larger tasks would leave threads idle.
 const NARROW_TASK_ROWS: usize = 32;
 /// Minimum number of multiplications per task.
 const MIN_TASK_PRODUCTS: usize = 1 << 16;
 
 /// Element types of exact matrix products: integers and bool.
 pub(super) trait ExactElement: Element {
-    /// Type of operands and sums in registers. 8-bit integers are multiplied as 16-bit ones, as no SIMD level multiplies bytes.
+    /// Type of operands and sums in registers. 8-bit integers are multiplied as 16-bit integers, because no SIMD level multiplies bytes.
     type Wide: Copy + Default + Send;
     fn widen(self) -> Self::Wide;
     fn narrow(wide: Self::Wide) -> Self;
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// Calls the function [`multiply_batch`] with the register block width for this type, at which LLVM vectorises the loop over the
-    /// columns instead of unrolling it.
+    /// Calls [`multiply_batch`] with a register block as wide as suits this type. At this width, LLVM vectorises the loop over the columns
+    /// instead of unrolling it.
     fn multiply_batch(p: &MatrixProduct, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
@@ -134,8 +134,8 @@ struct ProductPart {
     start: [isize; 3],
 }
 
-/// One task's packed blocks of the operands: at most [`BLOCK_DEPTH`] x [`BLOCK_ROWS`] elements of `a`, and [`BLOCK_DEPTH`] x
-/// [`PANEL_WIDTH`] of `b`.
+/// The operand blocks that a task has packed: at most [`BLOCK_DEPTH`] x [`BLOCK_ROWS`] elements of `a`, and [`BLOCK_DEPTH`] x
+/// [`PANEL_WIDTH`] elements of `b`.
 struct PackedBlocks<T: ExactElement, const N: usize> {
     rows: Vec<[T::Wide; BLOCK_ROWS]>,
     panels: Vec<[T::Wide; N]>,

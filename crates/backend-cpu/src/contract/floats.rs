@@ -71,7 +71,7 @@ pub(super) fn multiply_floats<T: Element>(
     };
     let count = batch.len();
     if count > 1 && flops < 1 << 22 {
-        // Small products run in parallel, each on one thread.
+        // Several small products run in parallel, each on one thread.
         let per_task = ((1 << 18) / flops.max(1)).max(1);
         threads::for_each(
             (0..count).step_by(per_task),

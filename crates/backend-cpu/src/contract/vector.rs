@@ -15,11 +15,11 @@ use super::windows::multiply_windows;
 use crate::reduce::{Arithmetic, LoopOrder, dot_products, sum_into};
 use crate::tile::{CompiledProgram, Nest, ResultDestination};
 
-/// Minimum number of products per result for this module. For shorter sums, the fixed cost per result exceeds the cost of the products.
+/// Minimum number of products per result for the functions of this module. For shorter sums, the fixed cost per result dominates.
 const MIN_PRODUCTS_PER_RESULT: usize = 16;
 
-/// Number of matrix rows processed interleaved on processors that benefit from prefetching. Other processors use half as many:
-/// rows a power of two apart share a set of the first-level cache, which has eight ways.
+/// Number of matrix rows that are summed at the same time on processors that benefit from prefetching. Other processors take half as many,
+/// because rows a power of two apart share a set of the first-level cache, which has eight ways.
 const INTERLEAVED_LINES: usize = 8;
 
 /// Computes the product `g` if one operand is a vector and the result is contiguous in loop order. Otherwise returns `false`.
@@ -35,7 +35,7 @@ pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offs
     };
     let matrix = if g.n == 1 { 0 } else { 1 };
     let has_plain_lines = g.batch.is_empty() && k == [1, 1] && line[matrix] >= 0 && matches!(dtype, DType::F32 | DType::F64);
-    // Rows of a matrix that start one element apart are the windows of a signal.
+    // Matrix rows that start one element apart are overlapping windows of a signal.
     let has_windows = has_plain_lines && line[matrix] == 1 && len > 1;
     if g.k < MIN_PRODUCTS_PER_RESULT && !has_windows {
         return Ok(false);

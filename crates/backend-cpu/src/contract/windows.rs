@@ -1,7 +1,6 @@
 //! Products of all windows of a signal with a vector, as in a convolution: a matrix whose rows overlap, each shifted by one element.
 //!
-//! A block of results stays in registers while the vector is read, so that no window is copied and each result has few additions more
-//! than products.
+//! A block of results stays in registers while the vector is read, so no window is copied.
 
 use cuprum_cpu_base::simd::{Loop, dispatch};
 use cuprum_cpu_base::threads;
@@ -13,7 +12,7 @@ use crate::reducers::tree::PairwiseTree;
 const BLOCK_BYTES: usize = 256;
 /// Number of results per task.
 const TASK_RESULTS: usize = 1 << 13;
-/// Number of products that are added in order, before the pairwise tree begins.
+/// Number of products that are added sequentially before the pairwise summation begins.
 const LEAF_PRODUCTS: usize = 128;
 
 /// Writes to `out[n]` the sum of the products of `vector` with the elements of `signal` from `n` on.

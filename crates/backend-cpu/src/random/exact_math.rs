@@ -1,15 +1,15 @@
 //! Logarithm and exponential as fixed sequences of IEEE float64 operations.
 //!
-//! `random_samplers.cu` has the same sequences with explicitly rounded instructions. Rejection methods compare their results, so equal
-//! bits make every device accept the same attempts. No operation is a fused multiply-add.
+//! `random_samplers.cu` has the same sequences with explicitly rounded instructions. Rejection sampling compares such results, so equal
+//! bits make every device accept the same candidates. No operation is a fused multiply-add.
 
 /// Leading 40 bits of ln 2. Its product with an exponent is exact.
 const LN_2_HIGH: f64 = 0.6931471805592082;
-/// ln 2 without its leading bits.
+/// ln 2 minus [`LN_2_HIGH`].
 const LN_2_LOW: f64 = 7.371002565167799e-13;
-/// Bits of the square root of 1/2, the lower end of reduced arguments of [`log`].
-const SQRT_HALF_BITS: u64 = 0x3fe6_a09e_667f_3bcd;
-const ONE_BITS: u64 = 0x3ff0_0000_0000_0000;
+/// Bit pattern of the square root of 1/2, the lower end of the reduced arguments of [`log`].
+const BITS_OF_SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+const BITS_OF_ONE: u64 = 0x3ff0_0000_0000_0000;
 const MANTISSA_MASK: u64 = 0x000f_ffff_ffff_ffff;
 
 /// Returns the natural logarithm, within 2 ulp.
@@ -29,9 +29,9 @@ pub fn log(x: f64) -> f64 {
     }
     let is_subnormal = x < f64::MIN_POSITIVE;
     let normal = if is_subnormal { x * 18014398509481984.0 } else { x };
-    let shifted = normal.to_bits() + (ONE_BITS - SQRT_HALF_BITS);
+    let shifted = normal.to_bits() + (BITS_OF_ONE - BITS_OF_SQRT_HALF);
     let exponent = ((shifted >> 52) as i64 - if is_subnormal { 1077 } else { 1023 }) as f64;
-    let m = f64::from_bits((shifted & MANTISSA_MASK) + SQRT_HALF_BITS);
+    let m = f64::from_bits((shifted & MANTISSA_MASK) + BITS_OF_SQRT_HALF);
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
     let mut series = 0.047619047619047616;
@@ -84,7 +84,7 @@ pub fn exp(x: f64) -> f64 {
     ] {
         series = series * r + coefficient;
     }
-    // Two factors, because 2^turns itself can overflow or be subnormal.
+    // Scales by two factors, because 2^turns itself can overflow or be subnormal.
     let half = (turns as i64) >> 1;
     series * power_of_two(half) * power_of_two(turns as i64 - half)
 }

@@ -1,18 +1,18 @@
-//! Rejection methods: each element reads its own counters of Philox, one per attempt.
+//! Rejection sampling: each element reads its own Philox counters, one per attempt.
 //!
-//! `random_samplers.cu` repeats the operations of this module in the same order, so that elements have equal bits on every device.
+//! `random_samplers.cu` performs the same operations in the same order, so that results have equal bits on every device.
 
 use super::exact_math::{exp, expm1_of_negative, log, log_factorial, log1p, stirling_correction};
 use super::philox;
 
-/// Maximum number of attempts of an element. Valid parameters accept at least a third of all attempts. The limit ends the loops for
-/// parameters such as infinities.
+/// Maximum number of attempts of a rejection method for an element. Valid parameters accept at least a third of all attempts. The limit
+/// ends the loops for parameters such as infinities.
 const MAX_ATTEMPTS: u32 = 1 << 12;
 
 /// Largest result of the discrete distributions, the float64 number below 2^63.
 const MAX_WHOLE: f64 = 9223372036854774784.0;
 
-/// The random words of one element.
+/// The attempts of a rejection method for one element. Each attempt takes four random words.
 pub struct Attempts {
     pub key: u64,
     /// Low half of the counter, the number of the element.
@@ -65,11 +65,11 @@ impl Attempts {
     }
 }
 
-/// A distribution with constants that depend only on its parameters.
+/// A distribution whose parameters are checked and whose derived constants are computed once for all elements.
 pub trait Sample {
     /// Computes the constants.
     fn new(parameters: [f64; 3]) -> Self;
-    /// Returns a number. Discrete distributions return a whole number.
+    /// Draws one number. Discrete distributions return an integer as a float.
     fn draw(&self, attempts: &mut Attempts) -> f64;
 }
 
@@ -182,7 +182,7 @@ pub struct Binomial {
     is_swapped: bool,
     is_small: bool,
     odds: f64,
-    /// Probability of 0 for small means.
+    /// For small means: the probability of the result 0.
     none: f64,
     a: f64,
     b: f64,
@@ -190,7 +190,7 @@ pub struct Binomial {
     v_r: f64,
     alpha: f64,
     mode: f64,
-    /// Part of the acceptance bound that does not depend on the candidate.
+    /// The part of the acceptance bound that is the same for all candidates.
     bound: f64,
 }
 
@@ -279,7 +279,7 @@ pub struct Hypergeometric {
     good: f64,
     bad: f64,
     sample: f64,
-    /// Smaller of `sample` and the number of other items.
+    /// The smaller of `sample` and the number of items that are not in the sample.
     drawn: f64,
     less: f64,
     more: f64,
@@ -311,7 +311,7 @@ impl Sample for Hypergeometric {
 
     #[inline(always)]
     fn draw(&self, attempts: &mut Attempts) -> f64 {
-        if self.drawn < 10.0 { self.draw_each(attempts) } else { self.draw_by_ratio(attempts) }
+        if self.drawn < 10.0 { self.draw_each(attempts) } else { self.draw_by_ratio_of_uniforms(attempts) }
     }
 }
 
@@ -332,14 +332,14 @@ impl Hypergeometric {
     }
 
     #[inline(always)]
-    fn draw_by_ratio(&self, attempts: &mut Attempts) -> f64 {
+    fn draw_by_ratio_of_uniforms(&self, attempts: &mut Attempts) -> f64 {
         let candidate = loop {
             let [u, v] = attempts.pair();
             let x = self.center + self.width * (v - 0.5) / u;
             if attempts.is_exhausted() {
                 break 0.0;
             }
-            // An x that is not a number, from u = 0, fails the test too.
+            // For u = 0, x is NaN and fails the test too.
             if !(x >= 0.0 && x < self.limit) {
                 continue;
             }
@@ -413,7 +413,7 @@ pub struct Zipf {
     exponent: f64,
     /// `2^exponent`.
     power: f64,
-    /// Uniform number whose candidate is the largest result.
+    /// Smallest uniform number that the inversion accepts. Its candidate is the largest possible result.
     least: f64,
 }
 
@@ -425,7 +425,7 @@ impl Sample for Zipf {
 
     #[inline(always)]
     fn draw(&self, attempts: &mut Attempts) -> f64 {
-        // The probability of 2 is below 2^-1000.
+        // Results above this limit are rejected: even the probability of 2 is below 2^-1000.
         if self.exponent > 1000.0 {
             return 1.0;
         }
@@ -460,7 +460,7 @@ pub struct HalfTangentOfVonMises {
 impl Sample for HalfTangentOfVonMises {
     fn new([kappa, ..]: [f64; 3]) -> HalfTangentOfVonMises {
         let tau = 1.0 + (1.0 + 4.0 * (kappa * kappa)).sqrt();
-        // For small kappa, rho is nearly kappa / 2 but its formula cancels.
+        // For small kappa, rho is nearly kappa / 2, but its formula loses digits by cancellation.
         let rho = if kappa < 1e-5 { 0.5 * kappa } else { (tau - (tau + tau).sqrt()) / (kappa + kappa) };
         let (above, below) = (1.0 + rho, 1.0 - rho);
         HalfTangentOfVonMises { kappa, r: (1.0 + rho * rho) / (rho + rho), ratio: below * below / (above * above) }

@@ -8,11 +8,11 @@ use super::kernels::ReducerLoops;
 use crate::reducers::tree::PairwiseTree;
 use crate::tile::{CompiledProgram, Evaluator};
 
-/// Maximum number of columns per task for inputs that are read in place. Accumulators of eight bytes for so many columns fit the
-/// first-level cache, and each row is read in long contiguous parts.
+/// Maximum number of columns per task for inputs that are read in place. The accumulators of this number of columns (eight bytes each) fit
+/// the first-level cache, and each row is read in long contiguous parts.
 const MAX_COLUMNS: usize = 4096;
 
-/// The input rows of one leaf of the pairwise tree.
+/// The input rows of one leaf of the pairwise summation tree.
 type Rows<'a, T> = SmallVec<[&'a [T]; 16]>;
 
 /// The range of columns and rows that one task reduces.

@@ -103,7 +103,7 @@ impl<T: Number> Reducer for Deviation<T> {
     }
     #[inline(always)]
     fn finish(acc: Moments<T>) -> T::Real {
-        // NumPy's mean overflows where the sum does, and all distances are then infinite.
+        // As in NumPy, the mean overflows if the sum overflows. All distances are then infinite.
         let sum = acc.mean.scaled_by(T::real_from_f64(acc.count));
         if sum.minus(sum).has_nan() { acc.squares + T::real_from_f64(f64::INFINITY) } else { acc.squares }
     }

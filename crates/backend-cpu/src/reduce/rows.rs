@@ -43,7 +43,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
                 }
                 return;
             }
-            // A tile holds several short rows, each of which is one leaf of the pairwise tree.
+            // A tile holds several short rows. Each row is one leaf of the pairwise summation tree.
             let rows_per_tile = tile / len;
             for (t, results) in results.chunks_mut(rows_per_tile).enumerate() {
                 let start = (first_row + t * rows_per_tile) * len;

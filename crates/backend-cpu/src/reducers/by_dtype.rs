@@ -1,6 +1,7 @@
 //! Selection of reduction loops by combination and dtype.
 
-/// Returns the function `$run::<$reducer<T>>` for the type `T` of a dtype. The second argument is the class of the dtypes.
+/// Returns the function `$run::<$reducer<T>>` for the element type `T` of a dtype. The second argument is the class of dtypes that are
+/// supported:
 ///
 /// - `number`: all but bool. Signed integers are taken as unsigned ones, for wrapping arithmetic.
 /// - `inexact`: floats and complex numbers.

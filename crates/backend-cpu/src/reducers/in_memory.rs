@@ -10,7 +10,7 @@ use super::loops::push_leaves;
 use super::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
 use super::tree::PairwiseTree;
 
-/// Reduces the contiguous elements `row`, with the same bits as kernel family Reduce. Returns `None` if `row` is empty.
+/// Reduces the contiguous elements `row`, with the same bits as the kernel family `Reduce`. Returns `None` if `row` is empty.
 pub(crate) fn reduce_contiguous<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
     let tree = &mut PairwiseTree::new();
     push_leaves::<R>(tree, row, None, 0);

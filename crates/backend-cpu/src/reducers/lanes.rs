@@ -10,8 +10,8 @@ use super::arithmetic::Arithmetic;
 /// Number of elements in a leaf of the pairwise tree. A power of two that divides every tile.
 pub(crate) const LEAF_LEN: usize = 512;
 
-/// Number of accumulators per leaf, enough to saturate the SIMD units. The number is the same on every processor, so that sums have the
-/// same bits.
+/// Number of accumulators of a leaf of the summation tree, enough to saturate the SIMD units. The number is the same on every processor, so
+/// that sums have the same bits.
 pub(crate) const LANES: usize = 32;
 
 /// Reduces the leaf `values` in [`LANES`] accumulators, for operations that ignore an element's index.

@@ -57,7 +57,7 @@ folds! {
     Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), {
         const LEAVES_MAY_INTERLEAVE: bool = true;
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
-        // `sum_products` needs the two factors of a product, which `Evaluator::factors_in_place` returns for float32 and float64 only.
+        // `sum_products` needs both factors of a product. `Evaluator::factors_in_place` returns them for float32 and float64 only.
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool.
@@ -95,8 +95,8 @@ folds! {
     };
 }
 
-/// Returns the first NaN of the leaf `values`, or `of_numbers` if there is none. `of_numbers` is the extreme of the elements that are not
-/// NaN. This second pass over the cached leaf is faster than a comparison that propagates NaN in the first pass.
+/// Returns the first NaN of the leaf `values`, or `of_numbers`, the extreme of the other elements, if there is none. This second pass over
+/// the cached leaf is faster than a comparison that propagates NaN in the first pass.
 #[inline(always)]
 fn find_extreme<T: Arithmetic>(values: &[T], of_numbers: T) -> T {
     if values.iter().fold(false, |found, v| found | v.has_nan()) { first_nan(values) } else { of_numbers }
@@ -148,7 +148,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type Out = i64;
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     const HAS_GROUP_COPY: bool = R::HAS_GROUP_COPY;
-    // Accumulators are slower to merge than values.
+    // Accumulators (value and index) are slower to merge than values alone.
     const LEAF_ROWS: usize = 128;
     #[inline(always)]
     fn accumulator_of(value: T, index: usize) -> (T, i64) {
@@ -201,8 +201,8 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
 const MIN_COLUMNS: usize = 32;
 
 impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
-    /// Like [`ArgReducer::index_of_extreme`], but the index is arbitrary if `earlier` is at least as extreme, because the merge then
-    /// discards `best`.
+    /// Returns the index as [`ArgReducer::index_of_extreme`] does. If `earlier` is at least as extreme as `best`, the index is arbitrary,
+    /// because the merge discards it.
     #[inline(always)]
     fn index_of_extreme_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
         match earlier {

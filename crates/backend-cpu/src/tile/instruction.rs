@@ -1,4 +1,5 @@
-//! Instructions that evaluate a fused program in tiles: one kernel call per step, or per chain of steps.
+//! Instructions that evaluate a fused program in tiles (blocks of elements that fit L1). An instruction calls one inner loop, for a step of
+//! the program or for several chained steps.
 
 use cuprum_core::body::{Body, BodyDType, ParameterKind};
 use cuprum_core::op::{MAX_ARITY, Op};
@@ -38,22 +39,22 @@ impl ConstantLen {
     }
 }
 
-/// One kernel call, which computes one step of the fused program or a chain of steps for a tile.
+/// A call of one inner loop, which computes a step of the fused program, or several chained steps, for a tile.
 pub(super) struct Instruction {
     pub kernel: Kernel,
     pub arity: usize,
     pub args: [u16; MAX_ARITY],
-    /// Arguments that a user-defined body takes as whole arrays: argument number, input number, and the number of the program's parameter
-    /// that holds the array length.
+    /// Arguments of a user-defined operation that are whole arrays. For each: the index of the argument, the index of the input, and the
+    /// index of the scalar parameter that holds the array length.
     pub whole: SmallVec<[(usize, u16, u16); 1]>,
     pub to: u16,
     /// Whether the kernel takes and returns float32 where the program has 16-bit floats.
     pub half: bool,
     /// Whether the kernel reads shorter arguments cyclically.
     pub cycles_args: bool,
-    /// Kernel of a reduction along rows, called instead of `kernel`.
+    /// Loop of a reduction along rows, called instead of `kernel`.
     pub row_reduction: Option<RowReduction>,
-    /// Chain of operations that ends with this step, run instead of `kernel` with `args`.
+    /// The chained operations that end with this step, run instead of `kernel` with `args`.
     pub chain: Option<Chain>,
 }
 
@@ -76,16 +77,16 @@ impl Instruction {
     }
 }
 
-/// Consecutive binary operations that one kernel computes in registers, without storing intermediate values (`strip`).
+/// Consecutive binary operations that one loop computes in registers, without storing intermediate values (module `strip`).
 pub(super) struct Chain {
     pub kernel: strip::ChainFunction,
     pub ops: SmallVec<[ChainOp; strip::MAX_CHAIN_OPS]>,
-    /// Numbers of the steps that the chain reads: its initial value, then the other argument of each operation.
+    /// Indices of the program steps that the operations read: the initial value, then the other argument of each operation.
     pub args: SmallVec<[u16; strip::MAX_CHAIN_OPS + 1]>,
 }
 
-/// Merges consecutive instructions into chains. An instruction joins the preceding chain if no other instruction reads the chain's result,
-/// and if its operation can continue a chain.
+/// Merges consecutive instructions into chained operations. An instruction is chained to the preceding one if no other instruction reads
+/// the preceding result, and if its operation can be chained.
 pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) -> Vec<Instruction> {
     let mut readers: SmallVec<[u16; 20]> = SmallVec::from_elem(0, program.steps.len());
     for &read in instructions.iter().flat_map(Instruction::steps_read).chain(&program.outputs) {
@@ -109,8 +110,8 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
     merged
 }
 
-/// Returns the chain operation that `instruction` applies to the value of step `from`, and the step number of its other argument. `None` if
-/// `instruction` cannot continue a chain.
+/// Returns the operation that `instruction` applies to the value of step `from`, and the index of the step that is its other argument.
+/// Returns `None` if the operation cannot be chained.
 fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
     let step = program.steps[instruction.to as usize];
     let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.steps_read()) else { return None };
@@ -119,7 +120,7 @@ fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Optio
     Some((ChainOp::of(op, position)?, if position == 0 { b } else { a })).filter(|_| is_link)
 }
 
-/// Returns `instruction` as a chain of one operation, or `None` if it cannot start a chain.
+/// Returns `instruction` as a chain of one operation. Returns `None` if other operations cannot be chained to it.
 fn start_chain(program: &Program, instruction: &Instruction) -> Option<Chain> {
     let kernel = strip::select_chain_function(program.steps[instruction.to as usize].dtype)?;
     let first = *instruction.steps_read().first()?;
@@ -127,7 +128,7 @@ fn start_chain(program: &Program, instruction: &Instruction) -> Option<Chain> {
     Some(Chain { kernel, ops: SmallVec::from_slice(&[chain_op]), args: SmallVec::from_slice(&[first, other]) })
 }
 
-/// Returns the instruction of step `i` of the program, after checking that a kernel exists for the dtypes of its arguments and result.
+/// Returns the instruction of step `i` of the program, after checking that there is a loop for the dtypes of its arguments and result.
 pub(super) fn build_instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
     let step = program.steps[i];
     if let StepKind::Apply(op) = step.kind
@@ -187,7 +188,7 @@ fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Resu
     })
 }
 
-/// Returns the instruction of step `i` of the program, whose operation has a user-defined body.
+/// Returns the instruction of step `i` of the program, which applies a user-defined operation.
 fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<Instruction, Reason> {
     let step = program.steps[i];
     let unsupported = || Reason::with_text(|| format!("{} has no kernel for {}", op.name(), step.dtype));

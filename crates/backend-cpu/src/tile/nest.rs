@@ -15,7 +15,7 @@ pub(crate) struct Nest<'a> {
     pub(super) inputs: SmallVec<[NestInput<'a>; 4]>,
 }
 
-/// Number of neighbouring rows that are gathered together for an input that is contiguous across rows.
+/// Number of neighbouring rows that are gathered at once if an input is contiguous across rows.
 pub(crate) const BAND_ROWS: usize = 2 * BLOCK_SIDE;
 
 /// One input of a loop nest: buffer, offset and strides.
@@ -33,7 +33,7 @@ pub(super) enum AccessPattern {
     Flat,
     /// Repeated: every loop index reads the element at `offset`.
     Single,
-    /// Any other strides, whose elements are gathered.
+    /// Any other strides. The elements are gathered.
     Strided,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Nest<'a> {
 }
 
 impl<'a> NestInput<'a> {
-    /// Returns the first `len` elements of the input, for user-defined bodies that take the whole array.
+    /// Returns the first `len` elements of the input, for user-defined operations that take the whole array.
     pub fn first_elements(&self, len: usize) -> Elements<'a> {
         let (at, all) = (self.offset as usize, self.buffer.len());
         self.buffer.slice(at.min(all), len.min(all.saturating_sub(at)))

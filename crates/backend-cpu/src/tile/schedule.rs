@@ -1,5 +1,4 @@
-//! Execution plans of fused programs: a kernel per step and a location per value. A schedule depends on the program's structure, the access
-//! patterns of its inputs and the destination of its results, not on sizes or scalars. Each thread caches its latest schedules.
+//! Execution plans of fused programs: an inner loop for each step, and a memory location for each value.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,10 +14,10 @@ use super::instruction::{CYCLED_CONSTANT_LEN, Chain, ConstantLen, Instruction, b
 use super::nest::{AccessPattern, NestInput};
 use super::strip;
 
-/// Maximum number of elements per tile. All tile lengths are powers of two, so that tiles end where leaves of the pairwise tree of
-/// reductions end.
+/// Maximum number of elements per tile, the block of elements that is evaluated at once. All tile lengths are powers of two, so that tiles
+/// end where leaves of the pairwise summation tree end.
 pub(crate) const MAX_TILE: usize = 2048;
-/// Minimum number of elements per tile.
+/// Minimum number of elements per tile, the block of elements that is evaluated at once.
 const MIN_TILE: usize = 512;
 /// Scratch size in bytes for all values of a tile: most of L1, with space left for inputs that stream through.
 const SCRATCH_BYTES: usize = 24 << 10;
@@ -37,7 +36,7 @@ pub(crate) enum ResultDestination {
     InPlace,
 }
 
-/// Location of a step's value during the evaluation of a tile.
+/// Memory location of a step's value while a tile is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueLocation {
     /// The input with this number, in place or gathered.
@@ -49,7 +48,7 @@ pub(super) enum ValueLocation {
     Scratch(u16),
     /// The output with this number.
     Output(u16),
-    /// Registers: only the next operation of the same chain reads the value.
+    /// Registers: only the next chained operation reads the value.
     Register,
 }
 
@@ -60,7 +59,7 @@ pub(super) struct StepValue {
     pub dtype: DType,
 }
 
-/// An execution plan: a fused program with a kernel chosen for every step and a location assigned to every value.
+/// An execution plan: a fused program with an inner loop chosen for every step and a memory location assigned to every value.
 pub(super) struct Schedule {
     steps: Box<[Step]>,
     outputs: Box<[u16]>,
@@ -68,9 +67,9 @@ pub(super) struct Schedule {
     results: ResultDestination,
     values: Box<[StepValue]>,
     instructions: Box<[Instruction]>,
-    /// Outputs that no instruction writes, each with the step whose value is copied to it. For [`ResultDestination::Streamed`] and
-    /// [`ResultDestination::InPlace`] these are all outputs. For [`ResultDestination::Written`] they are the outputs that equal an input, a
-    /// parameter or another output.
+    /// Outputs that no instruction writes, each with the index of the step whose value is copied to it. For [`ResultDestination::Streamed`]
+    /// and [`ResultDestination::InPlace`] these are all outputs. For [`ResultDestination::Written`] they are the outputs that equal an
+    /// input, a parameter or another output.
     copies: SmallVec<[(u16, u16); 2]>,
     /// Number of scratch blocks that a tile needs.
     blocks: usize,
@@ -78,11 +77,11 @@ pub(super) struct Schedule {
     widest: usize,
     /// Number of elements per tile, a power of two.
     pub tile: usize,
-    /// Cost per element in cheap operations: one for memory traffic, plus the cost of the steps.
+    /// Cost per element in elementary operations: one for memory traffic, plus the cost of the steps.
     pub cost: usize,
 }
 
-/// Number of entries of a thread's schedule cache, which is direct-mapped: a new schedule replaces the one in its slot.
+/// Number of entries of a thread's schedule cache. The cache is direct-mapped: a new schedule replaces the one in its slot.
 const CACHED_SCHEDULES: usize = 64;
 
 thread_local! {
@@ -90,7 +89,7 @@ thread_local! {
 }
 
 impl Schedule {
-    /// Returns the schedule of `program`, from the thread's cache if possible. An error names the missing kernel.
+    /// Returns the schedule of `program`, from the thread's cache if possible. An error names the operation without an inner loop.
     pub fn get_or_create(program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> Result<Arc<Schedule>, Reason> {
         let slot = program.structure_hash() as usize % CACHED_SCHEDULES;
         // Thread-locals are inaccessible only while a thread ends. The schedule is then not cached.
@@ -191,7 +190,7 @@ impl Schedule {
         })
     }
 
-    /// Returns whether some user-defined body takes an argument as a whole array.
+    /// Returns whether some user-defined operation takes an argument as a whole array.
     pub fn takes_whole_arrays(&self) -> bool {
         self.instructions.iter().any(|i| !i.whole.is_empty())
     }
@@ -213,10 +212,10 @@ impl Schedule {
         }
     }
 
-    /// Runs all instructions for the elements of `tile`. User-defined bodies that take whole arrays read them from `sources`.
+    /// Runs all instructions for the elements of `tile`. User-defined operations that take whole arrays read them from `sources`.
     pub fn run(&self, program: &Program, sources: &[NestInput], tile: &mut TileSlices, blocks: &mut ScratchBlocks) {
         for instruction in &self.instructions {
-            // The target block is split from the others, so that the instruction can read the other values.
+            // Splits the target block from the other blocks, so that the instruction can read their values.
             let StepValue { location, dtype } = self.values[instruction.to as usize];
             match location {
                 ValueLocation::Output(o) => {
@@ -318,14 +317,14 @@ fn param_value(program: &Program, n: u16) -> Scalar {
     program.params.get(n as usize).copied().unwrap_or(Scalar::Int(0))
 }
 
-/// Returns the cost per element of `program`, in cheap operations. Functions of float32 take a quarter of the time of float64: a
+/// Returns the cost per element of `program`, in elementary operations. Functions of float32 take a quarter of the time of float64: a
 /// register holds twice as many elements, and their polynomials are half as long.
 fn cost_per_element(program: &Program) -> usize {
     let step = |step: &Step| match step.kind {
         StepKind::Apply(op) => match op.0.cost {
             Cost::Cheap => 1,
             Cost::Medium => 4,
-            // A user-defined body may contain a loop or several functions, hence the high estimate.
+            // The code of a user-defined operation may contain loops or many functions, hence the high estimate.
             Cost::Expensive if op.0.body.is_some() => 64,
             Cost::Expensive if program.steps[step.args[0] as usize].dtype == DType::F32 => 4,
             Cost::Expensive => 16,

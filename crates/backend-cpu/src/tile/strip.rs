@@ -1,5 +1,5 @@
-//! Chains of cheap operations, evaluated in registers. A strip (a few registers of elements) passes through all operations of the chain,
-//! and only the last result is stored. Separate loops would store and load each intermediate value.
+//! Chained operations, evaluated in registers. A strip (a few registers of elements) passes through all operations, and only the last
+//! result is stored.
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, SUBTRACT};
 use cuprum_core::{DType, Element, Op};
@@ -8,10 +8,10 @@ use cuprum_cpu_base::views::{Elements, ElementsMut};
 use num_traits::Float;
 use smallvec::SmallVec;
 
-/// Maximum number of operations in a chain, so that the list of its arguments needs no allocation.
+/// Maximum number of chained operations. With this limit, the list of arguments needs no allocation.
 pub(super) const MAX_CHAIN_OPS: usize = 15;
 
-/// A binary operation of a chain, between the chain's current value and another argument.
+/// A chained binary operation, between the current value and another argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChainOp {
     Add,
@@ -25,8 +25,8 @@ pub(super) enum ChainOp {
 }
 
 impl ChainOp {
-    /// Returns the chain operation for the binary `op` whose argument number `position` (0 or 1) is the chain's current value.
-    /// Returns `None` if chains do not support `op`.
+    /// Returns the chained form of the binary `op` whose argument number `position` (0 or 1) is the current value. Returns `None` if `op`
+    /// cannot be chained.
     pub fn of(op: Op, position: usize) -> Option<ChainOp> {
         match position {
             _ if op == ADD => Some(ChainOp::Add),
@@ -40,11 +40,11 @@ impl ChainOp {
     }
 }
 
-/// A function that computes a chain of operations. The arguments are the initial value, then one per operation. An argument that is shorter
+/// A function that computes chained operations. The arguments are the initial value, then one per operation. An argument that is shorter
 /// than the result stands for copies of its first element.
 pub(super) type ChainFunction = fn(&[ChainOp], &[Elements], ElementsMut);
 
-/// Returns the chain function for `dtype`, or `None` if chains do not support it.
+/// Returns the function that computes chained operations in `dtype`. Returns `None` if operations in this dtype are not chained.
 pub(super) fn select_chain_function(dtype: DType) -> Option<ChainFunction> {
     fn compute_chain<T: Element + Float>(ops: &[ChainOp], args: &[Elements], out: ElementsMut) {
         let Some((first, others)) = args.split_first() else { return };
@@ -83,7 +83,8 @@ impl<T: Element + Float> FillLoop for StripsLoop<'_, T> {
 }
 
 impl<T: Element + Float> StripsLoop<'_, T> {
-    /// Evaluates the chain in strips of `N` elements. The last strip ends at the end of `out` and may overlap the strip before it.
+    /// Evaluates the chained operations in strips of `N` elements. The last strip ends at the end of `out` and may overlap the strip before
+    /// it.
     #[inline(always)]
     fn compute_strips<const N: usize>(&self, out: &mut [T]) {
         let len = out.len();
@@ -94,7 +95,7 @@ impl<T: Element + Float> StripsLoop<'_, T> {
             let mut values: [T; N] = load_strip(self.first, at, len);
             for &(op, other) in self.ops {
                 let others: [T; N] = load_strip(other, at, len);
-                // A separate loop in each arm, by index and without a closure, keeps the values in registers.
+                // A separate loop in each arm, over indices and without a closure, keeps the values in registers.
                 macro_rules! each {
                     ($i:ident => $value:expr) => {
                         for $i in 0..N {

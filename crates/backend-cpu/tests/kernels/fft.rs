@@ -1,4 +1,4 @@
-//! Family Fft against sums of the definition in float64, with compensated addition.
+//! The kernel family `Fft` against sums of the definition in float64, with compensated addition.
 
 use cuprum_core::ops::fft::{Norm, fft, fftn, hfft, ifft, ifftn, ihfft, irfft, irfftn, rfft, rfftn};
 use cuprum_core::{Complex, DType, Element, Error, NdArray, Result, s, with_fusion};

@@ -5,18 +5,25 @@ use cuprum_core::ops::linalg::{
     Form, QrMode, Triangle, cholesky, det, eig, eigh, inv, logm, lu_factor, qr, qr_raw, schur, slogdet, solve, solve_triangular, sqrtm,
     svd, svdvals,
 };
-use cuprum_core::testing::linalg::{Case, Kind, check_eigen, check_functions, check_rectangular, check_schur, check_square};
+use cuprum_core::testing::linalg::{Case, MatrixKind, check_eigen, check_functions, check_rectangular, check_schur, check_square};
 use cuprum_core::{Complex, DType, Device, Error, NdArray, array};
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
 
-fn case(dtype: DType, batch: usize, rows: usize, columns: usize, kind: Kind) -> Case {
+fn case(dtype: DType, batch: usize, rows: usize, columns: usize, kind: MatrixKind) -> Case {
     Case { device: Device::CPU, dtype, batch, rows, columns, kind }
 }
 
-fn kinds(dtype: DType) -> Vec<Kind> {
+fn kinds(dtype: DType) -> Vec<MatrixKind> {
     let far = if dtype.real() == DType::F32 { 1e18 } else { 1e30 };
-    vec![Kind::Random, Kind::Graded, Kind::RankDeficient, Kind::Scaled(far), Kind::Scaled(1.0 / far), Kind::Zero]
+    vec![
+        MatrixKind::Random,
+        MatrixKind::Graded,
+        MatrixKind::RankDeficient,
+        MatrixKind::Scaled(far),
+        MatrixKind::Scaled(1.0 / far),
+        MatrixKind::Zero,
+    ]
 }
 
 #[test]
@@ -28,8 +35,8 @@ fn square_matrices() {
                 check_eigen(case(dtype, 1 + n % 3, n, n, kind)).unwrap();
             }
         }
-        check_square(case(dtype, 1, 100, 100, Kind::Random)).unwrap();
-        check_square(case(dtype, 300, 3, 3, Kind::Random)).unwrap();
+        check_square(case(dtype, 1, 100, 100, MatrixKind::Random)).unwrap();
+        check_square(case(dtype, 300, 3, 3, MatrixKind::Random)).unwrap();
     }
 }
 
@@ -41,8 +48,8 @@ fn rectangular_matrices() {
                 check_rectangular(case(dtype, 1 + m % 3, m, n, kind)).unwrap();
             }
         }
-        check_rectangular(case(dtype, 1, 100, 70, Kind::Random)).unwrap();
-        check_rectangular(case(dtype, 1, 64, 100, Kind::RankDeficient)).unwrap();
+        check_rectangular(case(dtype, 1, 100, 70, MatrixKind::Random)).unwrap();
+        check_rectangular(case(dtype, 1, 64, 100, MatrixKind::RankDeficient)).unwrap();
     }
 }
 
@@ -53,8 +60,8 @@ fn batches_of_small_matrices() {
         for kind in kinds(dtype) {
             [1, 2, 5].into_iter().for_each(|n| check_square(case(dtype, 37, n, n, kind)).unwrap());
         }
-        [17, 32, 33].into_iter().for_each(|n| check_square(case(dtype, 19, n, n, Kind::Graded)).unwrap());
-        check_square(case(dtype, 10, 32, 32, Kind::RankDeficient)).unwrap();
+        [17, 32, 33].into_iter().for_each(|n| check_square(case(dtype, 19, n, n, MatrixKind::Graded)).unwrap());
+        check_square(case(dtype, 10, 32, 32, MatrixKind::RankDeficient)).unwrap();
     }
 }
 
@@ -62,13 +69,13 @@ fn batches_of_small_matrices() {
 #[test]
 fn large_matrices() {
     for dtype in DTYPES {
-        check_square(case(dtype, 1, 64, 64, Kind::Graded)).unwrap();
-        check_square(case(dtype, 1, 220, 220, Kind::Random)).unwrap();
+        check_square(case(dtype, 1, 64, 64, MatrixKind::Graded)).unwrap();
+        check_square(case(dtype, 1, 220, 220, MatrixKind::Random)).unwrap();
     }
-    check_eigen(case(DType::F64, 1, 150, 150, Kind::Random)).unwrap();
-    check_rectangular(case(DType::F64, 1, 230, 205, Kind::Random)).unwrap();
-    check_rectangular(case(DType::F64, 1, 205, 230, Kind::Graded)).unwrap();
-    check_rectangular(case(DType::C128, 1, 150, 140, Kind::RankDeficient)).unwrap();
+    check_eigen(case(DType::F64, 1, 150, 150, MatrixKind::Random)).unwrap();
+    check_rectangular(case(DType::F64, 1, 230, 205, MatrixKind::Random)).unwrap();
+    check_rectangular(case(DType::F64, 1, 205, 230, MatrixKind::Graded)).unwrap();
+    check_rectangular(case(DType::C128, 1, 150, 140, MatrixKind::RankDeficient)).unwrap();
 }
 
 /// Takes minutes without optimisation: `cargo test --release -p cuprum-backend-cpu --test kernels linalg -- --ignored`.
@@ -76,10 +83,10 @@ fn large_matrices() {
 #[ignore = "slow without optimisation"]
 fn matrices_of_extent_1000() {
     for dtype in DTYPES {
-        check_square(case(dtype, 1, 1000, 1000, Kind::Random)).unwrap();
-        check_eigen(case(dtype, 1, 1000, 1000, Kind::Random)).unwrap();
-        check_rectangular(case(dtype, 1, 1000, 1000, Kind::Graded)).unwrap();
-        check_rectangular(case(dtype, 1, 1000, 700, Kind::RankDeficient)).unwrap();
+        check_square(case(dtype, 1, 1000, 1000, MatrixKind::Random)).unwrap();
+        check_eigen(case(dtype, 1, 1000, 1000, MatrixKind::Random)).unwrap();
+        check_rectangular(case(dtype, 1, 1000, 1000, MatrixKind::Graded)).unwrap();
+        check_rectangular(case(dtype, 1, 1000, 700, MatrixKind::RankDeficient)).unwrap();
     }
 }
 
@@ -137,10 +144,10 @@ fn schur_forms_and_functions() {
                 check_functions(case(dtype, 1 + n % 3, n, n, kind)).unwrap();
             }
         }
-        check_schur(case(dtype, 1, largest, largest, Kind::Random)).unwrap();
-        check_functions(case(dtype, 1, largest, largest, Kind::Graded)).unwrap();
-        check_schur(case(dtype, 300, 3, 3, Kind::Random)).unwrap();
-        check_functions(case(dtype, 40, 5, 5, Kind::Random)).unwrap();
+        check_schur(case(dtype, 1, largest, largest, MatrixKind::Random)).unwrap();
+        check_functions(case(dtype, 1, largest, largest, MatrixKind::Graded)).unwrap();
+        check_schur(case(dtype, 300, 3, 3, MatrixKind::Random)).unwrap();
+        check_functions(case(dtype, 40, 5, 5, MatrixKind::Random)).unwrap();
     }
 }
 

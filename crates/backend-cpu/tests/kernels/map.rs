@@ -6,7 +6,7 @@ use cuprum_core::{Complex, DType, NdArray, Op, arange_as, bf16, f16, full, linsp
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
-/// Checks that every operation of core's table has a kernel or is a composition of other operations.
+/// Checks that every operation of the core crate's table has a kernel or is a composition of other operations.
 #[test]
 fn every_operation_has_a_kernel() {
     let missing: Vec<_> = Op::all().filter(|o| o.family() == Family::Map && o.0.composite.is_none() && !has_kernel(*o)).collect();
@@ -94,8 +94,8 @@ fn fused_equals_step_by_step() {
     }
 }
 
-/// Tests chains of cheap operations in registers: all strip lengths, the current value as either operand, values that several operations
-/// read, chains that read results of other chains, and chains above the maximum length.
+/// Tests chains of elementary operations in registers: all strip lengths, the current value as either operand, values that several
+/// operations read, chains that read results of other chains, and chains above the maximum length.
 #[test]
 fn chains_equal_step_by_step() {
     for dtype in [DType::F32, DType::F64] {

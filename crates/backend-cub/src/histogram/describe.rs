@@ -23,7 +23,7 @@ static HISTOGRAM_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/histogram.cu")],
 };
 
-/// A histogram call, reduced to everything that its kernel depends on.
+/// A histogram call, reduced to everything that determines its kernel.
 #[derive(Debug)]
 pub struct HistogramRequest<'a> {
     /// The fused program, which computes the values.
@@ -58,7 +58,7 @@ pub struct BlockSharedMemory {
     pub log2_copies: u32,
 }
 
-/// Describes a call as a [`HistogramRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+/// Describes a call as a [`HistogramRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
     let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));
@@ -130,7 +130,7 @@ impl KernelRequest for HistogramRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, binning: Binning, bins: usize, width: usize| {
         let access = Access { repeated: 0, aligned: width > 1 };

@@ -1,8 +1,8 @@
 // Block-wide reductions and scans by warp shuffles (CUB's BLOCK_REDUCE_WARP_REDUCTIONS and BLOCK_SCAN_WARP_SCANS), and a warp-wide
 // exchange. Requires warp.cuh.
 //
-// These functions replace CUB's, because NVRTC needs half a second to parse CUB's headers, and the first call of a reduction or scan waits
-// for its kernel. Such kernels are not compiled in the background, because the base accelerator, which would run the calls meanwhile,
+// These functions replace CUB's, because NVRTC needs half a second to parse CUB's headers. The first call of a reduction or scan waits for
+// its kernel. Such kernels are not compiled in the background, because the accelerator `cuda`, which would run the calls meanwhile,
 // combines floats in another order. Sorts use CUB's headers, because they are compiled in the background.
 
 namespace cuprum {

@@ -19,8 +19,8 @@ constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 static_assert(ITEMS < 32, "`ended` has a bit for each item");
 
-// The values that the segments cover: `count` values, the first at index `base`. Empty if the first or last offset is invalid; a tile then
-// reports the fault.
+// The values that the segments cover: `count` values, the first at index `base`. The range is empty if the first or last offset is invalid.
+// A tile then reports the fault.
 struct CoveredValues {
     i64 base, count;
     __device__ CoveredValues(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(offsets[segments] - base) {
@@ -30,8 +30,8 @@ struct CoveredValues {
 
 __device__ inline i64 clamped(i64 x, i64 low, i64 high) { return x < low ? low : x < high ? x : high; }
 
-// Returns the number of segment ends among the first `diagonal` items of the merged sequence. `end_of(s)` is the number of values before the
-// end of segment s.
+// Returns the number of segment ends among the first `diagonal` items of the sequence that merges values and segment ends. `end_of(s)` is
+// the number of values before the end of segment s.
 template <class Index, class End> __device__ inline Index segment_ends_before(Index diagonal, Index ends, Index values, const End& end_of) {
     Index low = diagonal > values ? diagonal - values : 0, high = diagonal < ends ? diagonal : ends;
     while (low < high) {
@@ -141,8 +141,8 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     }
     __syncthreads();
 
-    // Each thread combines its items in order. `items[k]` becomes the partial result of the segment that ends at item k, counted from the first
-    // item of the thread.
+    // Each thread combines its items in order. If item k of the thread is the end of a segment, `items[k]` becomes the partial result of
+    // that segment.
     const int diagonal = threadIdx.x * ITEMS < ends + values ? threadIdx.x * ITEMS : ends + values;
     int segment = segment_ends_before(diagonal, ends, values, [&](int s) { return static_cast<int>(ends_here[s]); });
     int value = diagonal - segment, result = segment;

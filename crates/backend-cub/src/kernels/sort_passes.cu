@@ -160,7 +160,7 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
     RowIndex* state_word = states + (static_cast<u64>(shared_block) * DIGITS + threadIdx.x);
     u32 in_tile = 0;
     int ranks[ITEMS], digit_begin;
-    // The counts of the first tile are also the counts of all tiles up to the first, so they get the tag of inclusive counts.
+    // The first tile's counts include all earlier tiles, because there are none. They therefore get the tag of inclusive counts.
     const PublishDigitCounts publish{has_digit && tiles > 1 ? state_word : nullptr, static_cast<RowIndex>(tile == 0 ? tag + 1 : tag), in_tile};
     Ranks::rank(storage.ranks, keys, ranks, extractor, digit_begin, publish);
     __syncthreads();

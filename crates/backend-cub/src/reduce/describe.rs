@@ -4,7 +4,7 @@
 //! per load depends on the dtypes and on the alignment of the inputs.
 
 use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldClass, KernelKey, ctype, device_sources};
-use cuprum_backend_cuda::driver::COUNTERS;
+use cuprum_backend_cuda::driver::COUNTER_COUNT;
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
 use cuprum_core::call;
 use cuprum_core::call::Work;
@@ -24,9 +24,9 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate, USE
 pub const THREADS_PER_BLOCK: usize = 256;
 /// Maximum number of chunks of a reduction, counted over all rows.
 const MAX_CHUNKS: usize = 8192;
-/// Number of rows from which rows are not split into chunks, because so many rows fill the device without a split.
+/// Minimum number of rows from which rows are not split into chunks. This many rows fill the device without a split.
 const MAX_CHUNKED_ROWS: usize = 256;
-const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTERS);
+const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTER_COUNT);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
 const ROWS_PER_GROUP: usize = 2;
 /// Maximum length of rows that 8 lanes of a warp reduce.
@@ -57,7 +57,7 @@ pub enum RowSplit {
     Lanes(usize),
 }
 
-/// The combining operation of a reduction, in the form in which core or the user supplies it.
+/// The combining operation of a reduction, as the core crate or the user supplies it.
 #[derive(Clone, Copy)]
 enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
@@ -68,7 +68,7 @@ enum ReduceFold<'a> {
     Strings(&'a StringReduction),
 }
 
-/// A call of a reduction, reduced to everything that its kernel depends on.
+/// A call of a reduction, reduced to everything that determines its kernel.
 pub struct ReduceRequest<'a> {
     op: Op,
     fold: ReduceFold<'a>,
@@ -101,7 +101,7 @@ fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulato
     }
 }
 
-/// Describes a call as a [`ReduceRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+/// Describes a call as a [`ReduceRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {
@@ -268,7 +268,7 @@ impl KernelRequest for ReduceRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType, output: DType, kept: &[usize], wide_indices: bool| {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();

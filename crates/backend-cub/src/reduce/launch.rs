@@ -68,7 +68,7 @@ pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Resul
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         RowSplit::Block => {
-            // The factor 4 limits the grid, because long rows are faster if each block reduces several rows.
+            // Limits the grid to 4 times the resident blocks, because long rows are faster if each block reduces several of them.
             let grid = context.grid_size::<BlockPerRowParams>(threads, 0, rows, 4)?;
             let params = BlockPerRowParams { p, axes, out, rows: IndexParam(rows), columns };
             // SAFETY: the output has `rows` elements. The plan's sizes fit the kernel's `Index`.

@@ -15,13 +15,14 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
-/// Minimum length of rows if there are several. Calls with shorter rows decline, because such rows leave too many threads of a block idle.
+/// Minimum length of rows, if there are several. Shorter rows leave too many threads of a block idle, so such calls are declined.
 const MIN_ROW_LENGTH: usize = 512;
 /// Number of adjacent columns that a warp scans, one per lane.
 const COLUMNS_PER_WARP: usize = 32;
-/// Minimum number of adjacent columns. Calls with fewer columns decline, because a load of a warp would cover less than a 32-byte sector.
+/// Minimum number of adjacent columns. With fewer columns, a load of a warp would cover less than a 32-byte sector, so such calls are
+/// declined.
 const MIN_ADJACENT_COLUMNS: usize = 8;
-/// Maximum length of columns that the base accelerator scans with one thread per column. Calls with such columns decline.
+/// Maximum length of columns that the accelerator `cuda` scans with one thread per column. Calls with such columns decline.
 const MAX_COLUMN_FOR_ONE_THREAD: usize = 32;
 
 const SCAN_HEADERS: &[&str] = &[
@@ -58,7 +59,7 @@ pub enum ScanAxis {
     },
 }
 
-/// A call of a scan, reduced to everything that its kernel depends on.
+/// A call of a scan, reduced to everything that determines its kernel.
 #[derive(Debug)]
 pub struct ScanRequest<'a> {
     op: Op,
@@ -219,7 +220,7 @@ impl KernelRequest for ScanRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let along_axis = |axis: usize, op: Op, dtype: DType, program: Program, shape: &[usize]| {
         let layout = Layout::contiguous(shape).ok()?;

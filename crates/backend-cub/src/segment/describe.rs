@@ -14,7 +14,8 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `segment.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
-/// Minimum number of tiles of a call. Smaller calls decline, because the three launches take longer than the base accelerator's one launch.
+/// Minimum number of tiles of a call. Smaller calls are declined, because the three launches take longer than the one launch of the
+/// accelerator `cuda`.
 const MIN_TILES: usize = 16;
 
 static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
@@ -24,7 +25,7 @@ static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/segment.cu")],
 };
 
-/// A call of a segment reduction, reduced to everything that its kernels depend on.
+/// A call of a segment reduction, reduced to everything that determines its kernels.
 #[derive(Debug)]
 pub struct SegmentRequest<'a> {
     /// The fused program, which computes the values.
@@ -115,7 +116,7 @@ impl KernelRequest for SegmentRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
         let (output, fold) = (program.output_dtype(0), fold_class(op, op.reduction()?, accumulator).ok()?);

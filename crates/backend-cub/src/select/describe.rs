@@ -19,7 +19,7 @@ static SELECT_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/select.cu")],
 };
 
-/// A call of a selection, reduced to everything that its kernel depends on.
+/// A call of a selection, reduced to everything that determines its kernel.
 #[derive(Debug)]
 pub struct SelectRequest<'a> {
     /// The fused program, which computes the condition.
@@ -38,11 +38,11 @@ pub struct SelectRequest<'a> {
 pub struct SourceValues {
     /// Size of an element in bytes.
     size: usize,
-    /// If an input of the condition is the same array as the values: the number of that input. The kernel then reads the array only once.
+    /// If the array of values is also an input of the condition: the index of that input. The kernel then reads the array only once.
     condition_input: Option<usize>,
 }
 
-/// Describes a call as a [`SelectRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+/// Describes a call as a [`SelectRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, Reason> {
     let (Work::Select(call::Select { program, indices, .. }), [output, ..]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a selection"));
@@ -64,8 +64,8 @@ pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequ
 }
 
 impl SelectRequest<'_> {
-    /// Returns the number of elements per thread. Registers limit the number, and so does the shared memory (48 KiB) for the values and
-    /// indices of a tile.
+    /// Returns the number of elements per thread. It is limited by registers and by the shared memory (48 KiB) for the values and indices
+    /// of a tile.
     fn items_per_thread(&self) -> usize {
         match self.values.map_or(4, |v| v.size) {
             1 | 2 => 20,
@@ -129,7 +129,7 @@ impl KernelRequest for SelectRequest<'_> {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, values: Option<SourceValues>, indices: bool| {
         let request = SelectRequest { program: &program, access: Access::default(), values, indices, count: 0 };

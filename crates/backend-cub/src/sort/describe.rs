@@ -84,7 +84,7 @@ pub struct DigitBits {
     pub end_bit: u32,
 }
 
-/// A call of a sort, reduced to everything that its kernels depend on.
+/// A call of a sort, reduced to everything that determines its kernels.
 #[derive(Debug)]
 pub struct SortRequest {
     /// The options of the call.
@@ -236,8 +236,8 @@ impl SortRequest {
 }
 
 impl KernelRequest for SortRequest {
-    /// Returns false for radix selection, whose source includes no CUB header and compiles fast. For partitions there is another reason:
-    /// the base accelerator orders the elements differently, so a background compilation would change results.
+    /// Returns false for radix selection, whose source includes no CUB header and compiles fast. For partitions there is another reason.
+    /// The accelerator `cuda` orders the elements differently, so results would depend on background compilation.
     fn takes_long_to_compile(&self) -> bool {
         !self.uses_radix_selection()
     }
@@ -284,7 +284,7 @@ impl KernelRequest for SortRequest {
 }
 
 /// Returns the names and code of representative kernel sources, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let indices = n % 2 == 0;

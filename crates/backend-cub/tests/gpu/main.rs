@@ -20,7 +20,7 @@ use cuprum_core::{Availability, Element, NdArray, Result, explain, registry, wit
 /// Lets tests run concurrently, except a test that causes device faults: the device has one error word for all threads.
 static DEVICE: RwLock<()> = RwLock::new(());
 
-/// Runs a test on the first CUDA device with an accelerator order that names only CUB. The base accelerator follows it.
+/// Runs a test on the first CUDA device with an accelerator order that names only CUB. The accelerator `cuda` follows it.
 fn on_device(test: impl FnOnce() -> Result<()>) {
     let _shared = DEVICE.read().unwrap_or_else(PoisonError::into_inner);
     run(test);

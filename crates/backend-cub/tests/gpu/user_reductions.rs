@@ -1,4 +1,4 @@
-//! Compares reductions of user code, run by CUB and by the base accelerator, with float64 results computed here.
+//! Compares reductions of user code, run by CUB and by the accelerator `cuda`, with float64 results computed here.
 
 use cuprum_backend_cuda::user_kernels::{ReductionDefinition, ReductionKernel};
 use cuprum_core::{CallRecord, Complex, DType, NdArray, Operand, Result, explain, full, ones, s, with_accelerators, zeros};
@@ -26,7 +26,7 @@ fn called(order: &str, kernel: &ReductionKernel, args: &[Operand], axes: Option<
     Ok((array?, record))
 }
 
-/// Calls a kernel twice by CUB, which must give the same bits, and once by the base accelerator. Returns both results.
+/// Calls a kernel twice by CUB, which must give the same bits, and once by the accelerator `cuda`. Returns both results.
 fn by_both(kernel: &ReductionKernel, args: &[Operand], axes: Option<&[isize]>) -> Result<[NdArray; 2]> {
     let (by_cub, record) = called("cub", kernel, args, axes)?;
     assert_eq!(record.served_by, Some("cub"), "{record}");
@@ -164,7 +164,7 @@ fn the_base_accelerator_serves_declined_calls() {
         let kernel = ReductionKernel::new(NORM)?;
         let x = NdArray::from_vec(numbers(3000), [30, 100])?;
         let including = ReductionKernel::new(NORM)?.with_option("-I/nowhere");
-        // A macro that redefines a function of cub's kernels breaks their compilation. The kernels of the base accelerator still compile.
+        // A macro that redefines a function of cub's kernels breaks their compilation. The kernels of the accelerator `cuda` still compile.
         let macros = ReductionKernel::new(NORM)?.with_preamble("#define reduce_share nothing here");
         let cases: [(&str, &ReductionKernel, NdArray, &[isize]); 5] = [
             ("the reduced axis is not the last one", &kernel, x.clone(), &[0]),

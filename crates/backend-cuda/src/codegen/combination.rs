@@ -1,4 +1,4 @@
-//! C++ expressions by which a reduction combines accumulators, if an accumulator is a scalar.
+//! C++ expressions by which a reduction combines accumulators, for reductions whose accumulator is a scalar.
 
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::{DType, Op, Scalar};
@@ -26,8 +26,8 @@ impl Combination {
     /// Returns the combination of `op`, whose description is `reduction`, with accumulators of dtype `acc`. Returns `None` if the reduction
     /// has no C++ expression, as for variances.
     ///
-    /// A reduction that another crate defines may combine accumulators with a C++ function of its body.
-    /// [`element_source_with_body`](super::element_source_with_body) writes that function.
+    /// A reduction of another crate may combine accumulators by a C++ function, which
+    /// [`element_source_with_body`](super::element_source_with_body) writes.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<Combination> {
         let size = acc.itemsize();
         let (dtype, acc) = (acc, ctype(acc));

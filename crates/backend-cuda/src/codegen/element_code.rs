@@ -9,7 +9,7 @@ use cuprum_core::{Program, Step, StepKind, StoredArray};
 use super::{ctype, expression_table, may_fault};
 use crate::device::fault_operation_id;
 
-/// How a kernel reads its inputs along the innermost axis. The kernel cache's key includes it.
+/// How a kernel reads its inputs along the innermost axis. It is part of the key of the kernel cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
     /// Bit k is set if input k has stride 0 along the innermost axis. All other inputs have stride 1.
@@ -31,12 +31,12 @@ impl Access {
 /// except `stage` and `load_staged`.
 ///
 /// # Errors
-/// The name of an operation that has no C++ expression, such as an operation of another crate without a body.
+/// The name of an operation that has no C++ expression, such as an operation of another crate without C++ code.
 pub fn element_source(program: &Program, access: Access) -> Result<String, &'static str> {
     element_source_with_body(program, access, None)
 }
 
-/// Returns the C++ of `program` as [`element_source`] does, plus the functions of the user-defined `body`.
+/// Returns the C++ of `program` as [`element_source`] does, plus the functions of `body`, the code of a user-defined operation.
 ///
 /// # Errors
 /// The name of an operation that has no C++ expression.
@@ -170,8 +170,8 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
         out.push_str("    return v;\n}\n");
     }
 
-    // The prefetch skips inputs that are read at computed indices, whose next address is unknown, and inputs with stride 0, which stay
-    // cached.
+    // Prefetching skips two kinds of inputs: those read at computed indices, whose next address is unknown, and those with stride 0, which
+    // stay cached.
     let mut fetch = |head: &str, line: &dyn Fn(usize) -> String| {
         let _ = writeln!(out, "{head}");
         for n in (0..inputs.len()).filter(|&n| !repeated(n) && !is_read_at_computed_indices(program, n)) {
@@ -212,7 +212,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     out.push_str("    }\n}\n");
 }
 
-/// Returns whether some step reads `input` at computed indices: a take, or a user-defined body that receives the address of `input`.
+/// Returns whether some step reads `input` at computed indices: a `take`, or a user-defined operation that receives the address of `input`.
 fn is_read_at_computed_indices(program: &Program, input: usize) -> bool {
     let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
     program.steps.iter().any(|step| match step.kind {
@@ -224,7 +224,7 @@ fn is_read_at_computed_indices(program: &Program, input: usize) -> bool {
     })
 }
 
-/// Writes the C++ functions of user-defined `bodies`. A body that occurs several times is written once.
+/// Writes the C++ functions of user-defined operations. A function that occurs several times is written once.
 pub(super) fn write_user_functions(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
     let mut written: Vec<&str> = Vec::new();
     for body in bodies {
@@ -243,7 +243,8 @@ pub(super) fn write_user_functions(out: &mut String, bodies: impl Iterator<Item 
     }
 }
 
-/// Returns the C++ expression that calls the function of `body` for `step`, or `None` if `body` has no such function.
+/// Returns the C++ expression that applies the user-defined function in `body` to the arguments of `step`. Returns `None` if `body` has no
+/// such function.
 fn body_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let argument = |(n, &a): (usize, &u16)| match program.steps[a as usize].kind {
@@ -270,7 +271,7 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
             StepKind::Fold(op) => return Err(op.name()),
             _ => step_expression(program, n)?.unwrap_or_default(),
         };
-        // If a body or a take receives the address of an input, the C++ variable of that input's element has no use.
+        // If a `take` or a user-defined operation receives the address of an input, the C++ variable of that input's element is unused.
         let unused = if has_whole && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };
         let _ = writeln!(out, "    {unused}const {t} t{n} = {value};");
     }

@@ -1,4 +1,4 @@
-//! C++ expressions of core's elementwise operations, one entry per operation in core's order.
+//! C++ expressions of the core crate's elementwise operations, one entry per operation in the core crate's order.
 //!
 //! `$0`, `$1`, `$2` are the arguments, converted to the argument dtypes of the operation. Operations that need
 //! more than an expression are functions of namespace `op` in the prelude.
@@ -32,21 +32,20 @@ impl Deref for Expression {
     }
 }
 
-/// Returns the C++ expression of `op`, or `None` if `op` is not an elementwise operation of core.
+/// Returns the C++ expression of `op`, or `None` if `op` is not an elementwise operation of the core crate.
 pub fn expression(op: Op) -> Option<Expression> {
-    // The table has the order of core's operations, so the entry at the operation's index is usually the right one, and no search is
-    // needed.
+    // The table has the order of the core crate's operations, so the entry at the operation's index is usually the right one.
     let row = EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| EXPRESSIONS.iter().find(|row| row.0 == op));
     row.map(|row| Expression(row.1))
 }
 
-/// Returns whether C++ code can be generated for `op`: an elementwise operation of core, a fused `take`, or an operation with a
-/// user-defined body.
+/// Returns whether C++ code can be generated for `op`: an elementwise operation of the core crate, a fused `take`, or a user-defined
+/// operation with code.
 pub fn has_expression(op: Op) -> bool {
     op.0.body.is_some() || op == FUSED_TAKE || expression(op).is_some()
 }
 
-/// Returns whether a kernel of `program` may meet an index out of bounds at run time, and then report a fault.
+/// Returns whether a kernel of `program` may find an index out of bounds at run time. The kernel then reports a fault.
 pub fn may_fault(program: &Program) -> bool {
     program.ops().any(|op| op == FUSED_TAKE)
 }

@@ -40,7 +40,7 @@ pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
     dims: impl IntoIterator<Item = &'a usize> + Clone,
     strides: impl IntoIterator<Item = S>,
 ) -> bool {
-    // The sum of |stride| * (extent - 1) over all axes bounds every partial sum over axes, so partial sums do not overflow either.
+    // The sum of |stride| * (extent - 1) over all axes bounds every partial sum of offsets, so no partial sum overflows.
     let span = |s: S| {
         let axes = dims.clone().into_iter().zip(s);
         axes.fold(0usize, |sum, (&n, &s)| sum.saturating_add(n.saturating_sub(1).saturating_mul(s.unsigned_abs())))

@@ -1,5 +1,5 @@
-//! C++ code of reductions, derived from core's descriptions of them. Most reductions combine two values by the C++ expression of an
-//! elementwise operation. Reductions that return an index, and variances, have special accumulators.
+//! C++ code of reductions, derived from the core crate's descriptions of them. Most reductions combine two values by the C++ expression of
+//! an elementwise operation. Reductions that return an index, and variances, have special accumulators.
 
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
@@ -19,7 +19,7 @@ static INDEX_SELECTIONS: [(Op, &str, &str); 2] = [
 ];
 
 /// Class templates of `fold.cuh`. Each row has the operation that combines values, the template for reductions that return a value, and the
-/// template for reductions that return an index.
+/// template for index reductions such as argmin, if there is one.
 static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
     (ADD, "Sum", None),
     (MULTIPLY, "Product", None),
@@ -55,7 +55,7 @@ pub(crate) struct ReductionCode {
     pub combination: Combination,
     /// Whether combining an element twice has no effect. Kernels then start with an element instead of the identity.
     pub idempotent: bool,
-    /// Condition under which a later element `x` replaces accumulator `a`, if testing it is cheaper than combining both.
+    /// Condition under which a later element `x` replaces accumulator `a`. `None` if testing it is not cheaper than combining both.
     pub replaces: Option<&'static str>,
     /// C++ source that declares the accumulator type and its functions, or an empty string if the accumulator is a scalar.
     pub declarations: &'static str,

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::element_code::{input_types, step_expression, write_takes, write_types, write_user_functions};
 use super::{Combination, ctype, may_fault};
 
-/// Layout of the operands along a row. The kernel cache's key includes it.
+/// Layout of the operands along a row. It is part of the key of the kernel cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OperandLayout {
     /// Bit k is set if input k has one element per row.
@@ -27,11 +27,11 @@ pub struct OperandLayout {
 /// The assignment of a program's steps to stages. A stage is a loop over a thread's elements, followed by reductions along the row.
 pub struct Stages<'a> {
     program: &'a Program,
-    /// Whether the value of each step varies along a row.
+    /// For each step, whether its value varies along a row.
     varies: SmallVec<[bool; 32]>,
-    /// Index of the stage that computes each step. The result of a reduction belongs to the stage after its argument's stage.
+    /// For each step, the index of the stage that computes it. The result of a reduction belongs to the stage after its argument's stage.
     stage_of: SmallVec<[usize; 32]>,
-    /// Index of the last stage that uses each step.
+    /// For each step, the index of the last stage that uses its value.
     last_use: SmallVec<[usize; 32]>,
     /// Number of stages.
     count: usize,

@@ -10,12 +10,12 @@ const HEADER_BYTES: usize = 48;
 const ENTRY_BYTES: usize = 24;
 
 /// Returns the path of the library `soname` if the linker's cache lists it and the file exists.
-pub fn lookup(soname: &str) -> Option<PathBuf> {
+pub fn find_library_in_cache(soname: &str) -> Option<PathBuf> {
     let cache = std::fs::read("/etc/ld.so.cache").ok()?;
-    lookup_in(&cache, soname).into_iter().map(PathBuf::from).find(|p| p.is_file())
+    find_in_cache(&cache, soname).into_iter().map(PathBuf::from).find(|p| p.is_file())
 }
 
-fn lookup_in(cache: &[u8], soname: &str) -> Vec<String> {
+fn find_in_cache(cache: &[u8], soname: &str) -> Vec<String> {
     let Some(start) = cache.windows(MAGIC.len()).position(|w| w == MAGIC) else { return Vec::new() };
     let table = &cache[start..];
     let count = read_u32(table, MAGIC.len()).unwrap_or(0) as usize;
@@ -67,28 +67,28 @@ mod tests {
     #[test]
     fn finds_an_entry_behind_an_old_table() {
         let cache = cache_bytes(&[("liba.so.1", "/x/liba.so.1"), ("libb.so.2", "/y/libb.so.2")]);
-        assert_eq!(lookup_in(&cache, "libb.so.2"), ["/y/libb.so.2"]);
-        assert!(lookup_in(&cache, "libb.so").is_empty());
+        assert_eq!(find_in_cache(&cache, "libb.so.2"), ["/y/libb.so.2"]);
+        assert!(find_in_cache(&cache, "libb.so").is_empty());
         let mut old = b"ld.so-1.7.0 and so on".to_vec();
         old.extend(&cache);
-        assert_eq!(lookup_in(&old, "liba.so.1"), ["/x/liba.so.1"]);
+        assert_eq!(find_in_cache(&old, "liba.so.1"), ["/x/liba.so.1"]);
     }
 
     #[test]
     fn damage_is_not_found() {
         let cache = cache_bytes(&[("liba.so.1", "/x/liba.so.1")]);
         for cut in 0..cache.len() {
-            let _ = lookup_in(&cache[..cut], "liba.so.1");
+            let _ = find_in_cache(&cache[..cut], "liba.so.1");
         }
         let mut wild = cache;
         wild[HEADER_BYTES + 4..HEADER_BYTES + 12].fill(0xff);
-        assert!(lookup_in(&wild, "liba.so.1").is_empty());
+        assert!(find_in_cache(&wild, "liba.so.1").is_empty());
     }
 
     #[test]
     fn the_systems_cache_knows_the_c_library() {
         if cfg!(all(target_os = "linux", target_env = "gnu")) && std::path::Path::new("/etc/ld.so.cache").exists() {
-            assert!(lookup("libc.so.6").is_some());
+            assert!(find_library_in_cache("libc.so.6").is_some());
         }
     }
 }

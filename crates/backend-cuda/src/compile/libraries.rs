@@ -148,8 +148,8 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     load_from(&path, spec)
 }
 
-/// Returns why a library must not be loaded by bare name, or `None` if that is safe. It is unsafe if `LD_LIBRARY_PATH` contains a relative
-/// folder with a file whose name begins with one of `prefixes`.
+/// Returns why a library must not be loaded by bare name, or `None` if loading it is safe. It is unsafe if `LD_LIBRARY_PATH` contains a
+/// relative folder with a file whose name begins with one of `prefixes`.
 pub fn reason_against_bare_name(prefixes: &[&str], env: Env<'_>) -> Option<String> {
     let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
     let holds = |r: &&RefusedFolder| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
@@ -331,7 +331,7 @@ fn dynamic_linker_path(platform: Platform, name: &str, env: Env<'_>) -> Option<P
     if platform.is_windows() {
         return first(&standard).or_else(|| first(&listed));
     }
-    first(&listed).or_else(|| ld_cache::lookup(name)).or_else(|| first(&standard))
+    first(&listed).or_else(|| ld_cache::find_library_in_cache(name)).or_else(|| first(&standard))
 }
 
 fn file_name(path: &Path) -> String {
@@ -386,7 +386,8 @@ impl fmt::Display for CcclHeaders {
     }
 }
 
-/// Returns the CCCL headers in `CUPRUM_CCCL_PATH` if that has any. Otherwise returns the newest ones in toolkits and Python packages.
+/// Returns the CCCL headers in the folder `CUPRUM_CCCL_PATH` if it contains them. Otherwise returns the newest ones in toolkits and Python
+/// packages.
 ///
 /// [`crate::compile::nvrtc::cccl_headers`] also considers the copy of the headers that NVRTC 13.3 and later contain.
 pub fn find_cccl() -> Result<CcclHeaders, Missing> {

@@ -24,7 +24,7 @@ pub struct LibrarySpec {
 }
 
 /// Returns the CUDA major versions up to `driver_major`, newest first.
-fn majors(driver_major: u32) -> impl Iterator<Item = u32> {
+fn cuda_major_versions(driver_major: u32) -> impl Iterator<Item = u32> {
     (12..=driver_major.max(12)).rev()
 }
 
@@ -40,7 +40,7 @@ impl LibrarySpec {
         LibrarySpec {
             name: "NVRTC",
             platform,
-            file_names: majors(driver_major).map(|m| platform.nvrtc_file(m)).collect(),
+            file_names: cuda_major_versions(driver_major).map(|m| platform.nvrtc_file(m)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cuda_nvrtc/lib"],
             // The 13.0 wheel has no run path, so NVRTC finds its builtins library only if the process has loaded that library already.
@@ -59,7 +59,7 @@ impl LibrarySpec {
         LibrarySpec {
             name: "cuBLAS",
             platform,
-            file_names: majors(driver_major).map(|m| platform.versioned_file("cublas", m)).collect(),
+            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file("cublas", m)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cublas/lib"],
             companions: vec![platform.companion_prefix("cublasLt")],
@@ -70,7 +70,7 @@ impl LibrarySpec {
     /// Returns the file names and folders of cuBLASLt up to CUDA major version `driver_major`, newest first. Load cuBLASLt before cuTENSOR,
     /// which links it by a bare file name.
     pub fn cublas_lt(driver_major: u32) -> Self {
-        let names = majors(driver_major).map(|m| Platform::CURRENT.versioned_file("cublasLt", m)).collect();
+        let names = cuda_major_versions(driver_major).map(|m| Platform::CURRENT.versioned_file("cublasLt", m)).collect();
         LibrarySpec { name: "cuBLASLt", file_names: names, companions: Vec::new(), ..LibrarySpec::cublas(driver_major) }
     }
 
@@ -85,7 +85,7 @@ impl LibrarySpec {
         LibrarySpec {
             name: "cuFFT",
             platform,
-            file_names: majors(driver_major).map(|m| platform.versioned_file("cufft", m - 1)).collect(),
+            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file("cufft", m - 1)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cufft/lib"],
             companions: Vec::new(),
@@ -104,7 +104,7 @@ impl LibrarySpec {
         LibrarySpec {
             name: "cuSOLVER",
             platform,
-            file_names: majors(driver_major).map(|m| platform.versioned_file("cusolver", m - 1)).collect(),
+            file_names: cuda_major_versions(driver_major).map(|m| platform.versioned_file("cusolver", m - 1)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cusolver/lib"],
             companions: Vec::new(),

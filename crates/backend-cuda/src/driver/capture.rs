@@ -206,7 +206,7 @@ impl Context {
         self.alloc_for(self.stream_number(), bytes)
     }
 
-    /// Allocates `bytes` bytes of device memory on stream `number`. If that is the stream of a capture, the memory belongs to the captured
+    /// Allocates `bytes` bytes of device memory on stream `number`. Memory allocated on the stream of a capture belongs to the captured
     /// graph.
     pub(super) fn alloc_for(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         if number < FIRST_CAPTURE_ID || bytes == 0 {
@@ -288,13 +288,13 @@ impl Graph {
         self.nodes
     }
 
-    /// Returns whether the graph keeps `buffer` alive, because it reads or writes the buffer without owning its memory.
+    /// Returns whether the graph keeps `buffer` alive: the graph reads or writes the buffer but does not own its memory.
     pub fn holds(&self, buffer: &dyn Buffer) -> bool {
         let address = ptr::from_ref(buffer).cast::<()>();
         lock(&self.capture.kept).arrays.iter().any(|(b, _)| Arc::as_ptr(b).cast::<()>() == address)
     }
 
-    /// Launches the graph on stream `number`. `memory_of` returns the device memory of a core buffer.
+    /// Launches the graph on stream `number`. `memory_of` returns the device memory of a buffer of the core crate.
     pub(crate) fn launch(&self, number: u32, memory_of: fn(&dyn Buffer) -> Option<&DeviceBuffer>) -> Result<()> {
         let context = self.capture.context;
         context.bind()?;

@@ -98,7 +98,7 @@ impl Context {
         self.primary.raw()
     }
 
-    /// Returns the device as core's [`Device`].
+    /// Returns the device as the core crate's [`Device`].
     pub fn device(&self) -> Device {
         self.device
     }

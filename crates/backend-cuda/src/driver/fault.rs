@@ -27,8 +27,10 @@ pub(in crate::driver) use launch_dependencies::LaunchDependencies;
 /// Fault code for an index out of bounds.
 pub const INDEX_OUT_OF_BOUNDS: u64 = 1;
 
-/// CUDA C++ source that precedes kernels which report faults. Such a kernel takes a `CuprumFault*` parameter, the address from
-/// [`crate::driver::Context::fault_pointer`], and calls `cuprum_fault(word, code, op, value, length)`.
+/// CUDA C++ source of the type `CuprumFault` and the function `cuprum_fault`, by which kernels report faults. A kernel takes the address
+/// from [`crate::driver::Context::fault_pointer`] as a `CuprumFault*` parameter. It calls `cuprum_fault(word, code, op, value, length)`:
+/// `word` is that address, `code` the kind of fault, and `op` identifies the operation. `value` is the invalid value, `length` the bound
+/// that it must be below.
 pub const FAULT_DEVICE_SOURCE: &str = r#"
 struct CuprumFault { unsigned long long code, op; long long value; unsigned long long length; };
 __device__ __noinline__ void cuprum_fault(CuprumFault* word, unsigned long long code, unsigned long long op,

@@ -24,8 +24,8 @@ const LARGE_SIZE_STEP: u64 = 2 << 20;
 /// smallest size.
 const SIZE_CLASSES: usize = 8 * 16 + 1;
 
-/// Returns the size of the block for a request of `bytes` bytes. The block is larger than the request by at most an eighth of `bytes`, or
-/// by at most [`SMALLEST_BLOCK`] if that is more.
+/// Returns the size of the block for a request of `bytes` bytes. The block is larger than the request by at most an eighth of `bytes` or
+/// [`SMALLEST_BLOCK`], whichever is more.
 fn size_of_block(bytes: u64) -> u64 {
     match bytes {
         0..=MAX_CLASSED_SIZE => block_size(bytes as usize, SMALLEST_BLOCK as usize) as u64,
@@ -66,7 +66,7 @@ pub(super) struct FreeBlockPool<F> {
     pub used: u64,
     /// Maximum of `used` so far, in bytes.
     pub peak: u64,
-    /// Upper bound of `used`, in bytes.
+    /// Memory limit: the maximum permitted value of `used`, in bytes.
     pub limit: u64,
     /// Total size of all blocks from the driver, in use and free, in bytes.
     pub total_bytes: u64,
@@ -80,7 +80,7 @@ pub(super) struct FreeBlockPool<F> {
     max_free_bytes: u64,
     /// Free blocks by stream number.
     free_blocks: Vec<StreamFreeBlocks>,
-    /// Free blocks that other streams may still use, in the order of their return.
+    /// Free blocks that other streams may still use, in the order in which they were returned.
     waiting: Vec<FencedBlock<F>>,
 }
 

@@ -1,4 +1,4 @@
-//! Pinned host memory for arrays, which the device reads directly and asynchronously.
+//! Pinned host memory for arrays, which the device can read directly and asynchronously.
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};

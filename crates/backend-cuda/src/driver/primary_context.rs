@@ -9,8 +9,8 @@ use super::recent_work;
 use super::sys::{self, CUresult};
 use crate::error::{CudaError, Result};
 
-/// Value of [`Primary::usable_address`] for a lost context. No context has this address.
-const LOST_ADDRESS: usize = usize::MAX;
+/// Marker in [`Primary::usable_address`] for a context that an unrecoverable error has made unusable. No context has this address.
+const LOST_CONTEXT: usize = usize::MAX;
 
 thread_local! {
     /// Address of the driver context that this crate last made current on this thread.
@@ -26,8 +26,8 @@ pub(super) struct Primary {
     ordinal: usize,
     raw: sys::CUcontext,
     first_stream: sys::CUstream,
-    /// The address of `raw`, or [`LOST_ADDRESS`] once the context is lost. If this address equals [`CURRENT_CONTEXT`], the context is
-    /// current on this thread.
+    /// The address of the driver context `raw`, or [`LOST_CONTEXT`] once the context is lost. If it equals [`CURRENT_CONTEXT`], the context
+    /// is current on this thread.
     usable_address: AtomicUsize,
     /// The error that made the context unusable, if any.
     lost: OnceLock<CudaError>,
@@ -96,7 +96,7 @@ impl Primary {
     }
 
     /// Marks the context as lost if the unrecoverable `error` belongs to it, and returns the error to report. A driver call with objects of
-    /// two contexts may return the error of the other context, so this method first queries a stream of this context.
+    /// two contexts may return an error of the other context. This method therefore first queries a stream of this context.
     fn mark_lost(&self, error: CudaError) -> CudaError {
         // SAFETY: the stream lives as long as the context.
         let is_own = unsafe { sys::cuStreamQuery(self.first_stream) }.is_sticky();
@@ -105,7 +105,7 @@ impl Primary {
         }
         let cause = || format!("{error}; {}", recent_work::describe_recent());
         let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.ordinal, cause: cause() });
-        self.usable_address.store(LOST_ADDRESS, Ordering::Relaxed);
+        self.usable_address.store(LOST_CONTEXT, Ordering::Relaxed);
         lost.clone()
     }
 }

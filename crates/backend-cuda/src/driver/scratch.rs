@@ -10,7 +10,7 @@ use super::stream_table::{FIRST_CAPTURE_ID, MAX_STREAMS};
 use crate::error::{CudaError, Result};
 
 /// Number of 32-bit counters at the start of each scratch buffer.
-pub const COUNTERS: usize = 4352;
+pub const COUNTER_COUNT: usize = 4352;
 /// Size of the memory for partial results in a stream's scratch buffer, in bytes. A kernel that needs more memory gets a separate
 /// allocation.
 const PARTIAL_BYTES: usize = 256 << 10;
@@ -29,7 +29,7 @@ impl Default for ScratchBuffers {
 /// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current when [`Context::scratch`] was called, and
 /// drop the `Scratch` only after that.
 pub struct Scratch {
-    /// Device address of [`COUNTERS`] 32-bit counters, all 0. The kernel must leave them 0.
+    /// Device address of [`COUNTER_COUNT`] 32-bit counters, all 0. The kernel must leave them 0.
     pub counters: u64,
     /// Device address of uninitialised memory for partial results.
     pub partials: u64,
@@ -38,7 +38,7 @@ pub struct Scratch {
 }
 
 impl Context {
-    /// Returns counters and `bytes` bytes of scratch memory for the kernel that this thread queues next on its stream.
+    /// Returns zeroed counters and `bytes` bytes of scratch memory for the kernel that this thread queues next on its stream.
     pub fn scratch(&'static self, bytes: usize) -> Result<Scratch> {
         let number = self.stream_number();
         // A graph gets its own scratch buffer, because it may run concurrently with work on any stream.
@@ -72,10 +72,10 @@ impl Context {
     /// Allocates a buffer of zeroed counters, followed by `bytes` bytes of uninitialised memory.
     fn allocate_scratch(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         let buffer = self.alloc_for(number, COUNTER_BYTES.saturating_add(bytes))?;
-        self.fill(&buffer, 0, [0u8; 4], COUNTERS)?;
+        self.fill(&buffer, 0, [0u8; 4], COUNTER_COUNT)?;
         Ok(buffer)
     }
 }
 
 /// Size of a scratch buffer's counters in bytes, rounded up to the alignment of device memory.
-const COUNTER_BYTES: usize = (COUNTERS * size_of::<u32>()).next_multiple_of(256);
+const COUNTER_BYTES: usize = (COUNTER_COUNT * size_of::<u32>()).next_multiple_of(256);

@@ -95,7 +95,7 @@ struct UploadRing {
     used: usize,
 }
 
-/// The host memory that a download writes. The threads of the copy share this address and write disjoint chunks.
+/// The host memory that a download writes. The copying threads share this address and write disjoint chunks.
 struct CopyTarget(*mut u8);
 
 // SAFETY: the threads write disjoint ranges, while the caller's exclusive borrow of the memory lasts.
@@ -274,7 +274,7 @@ impl Context {
             return work();
         }
         std::thread::scope(|scope| {
-            // A failed spawn is ignored, because the other threads then copy its chunks.
+            // A failed spawn is ignored, because the running threads then copy all chunks.
             let spawn = |_| std::thread::Builder::new().name("cuprum-copy".into()).spawn_scoped(scope, &work).ok();
             let threads: Vec<_> = (0..helpers).filter_map(spawn).collect();
             let mut result = work();

@@ -34,9 +34,9 @@ pub(super) trait StreamQueues {
 pub(super) struct StreamUses<M> {
     /// Number of the stream of the last write.
     writer: AtomicU32,
-    /// The stream of the last write, and all streams whose later work runs after that write.
+    /// Bit set of streams (bit i = stream i): the stream of the last write, and the streams that wait for this write.
     ordered_streams: AtomicU64,
-    /// All streams that have used the block since it was allocated.
+    /// Bit set of streams (bit i = stream i) that have used the block since it was allocated.
     used_streams: AtomicU64,
     /// An event in the writer's stream after the last write. `None` until such an event is recorded. The lock serialises the threads that
     /// make streams wait for the event.

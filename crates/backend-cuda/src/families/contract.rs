@@ -1,5 +1,6 @@
-//! Family Contract: strided, batched matrix products by cuBLAS. This crate's own kernels compute products of integers and bool, and inner
-//! products, and all products if cuBLAS is missing. Operands whose axes do not form a matrix are first copied to a layout whose axes do.
+//! CUDA kernels of the family `Contract`: strided, batched matrix products by cuBLAS. This crate's own kernels compute products of integers
+//! and bool, and inner products, and all products if cuBLAS is missing. Operands whose axes do not form a matrix are first copied to a
+//! layout whose axes do.
 
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
@@ -15,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::codegen::{ctype, pack_axes};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::copy;
@@ -26,10 +27,10 @@ static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text:
 
 /// Number of rows and columns of an output tile of the kernel `contract_tiled`.
 const OUTPUT_TILE: usize = 64;
-/// Maximum number of products in a partial sum of the kernel `contract_dot`. Partial sums are longer only if there are [`MAX_PARTIALS`] of
-/// them.
+/// Maximum number of products in one partial sum of the kernel `contract_dot`. Longer sums occur only when the number of partial sums has
+/// reached [`MAX_PARTIALS`].
 const PARTIAL_SUM_LENGTH: usize = 2048;
-/// Maximum number of partial sums per result. If there are more results than this number, sums are not split.
+/// Maximum number of partial sums per result. Sums are not split if there are more results than `MAX_PARTIALS`.
 const MAX_PARTIALS: usize = 4096;
 /// Maximum number of cuBLAS calls for one contraction. If a contraction needs more, operands are packed so that fewer calls suffice.
 const MAX_BLAS_CALLS: usize = 32;
@@ -46,12 +47,12 @@ fn element_type(dtype: DType) -> &'static str {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every element type, with several numbers of batch axes.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
 
-/// Runs a call of family Contract.
+/// Runs a call of the kernel family `Contract`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a contraction of two arrays");
@@ -63,20 +64,20 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
-    let is_done = match choose_blas(context, plan, dtype).in_call(call)? {
+    let is_done = match choose_blas(context, plan, dtype).with_call_context(call)? {
         Some((blas, kind)) => {
             let Some(arranged) = PackedOperands::new(plan, a, b, &c, |gemm| split_calls(gemm).is_some()) else {
                 decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
             arranged.run_product(call, |gemm, addresses| {
-                let queued = cublas::unless_refused(queue_products(blas, kind, precision, gemm, addresses)).in_call(call)?;
+                let queued = cublas::unless_refused(queue_products(blas, kind, precision, gemm, addresses)).with_call_context(call)?;
                 Ok(queued.is_some())
             })?
         }
         None => false,
     };
-    // The kernels of this crate write every element of the output, so it does not matter if cuBLAS has queued some of several products.
+    // The kernels of this crate write every element of the output. Products that cuBLAS has queued already are overwritten.
     if !is_done {
         let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
         arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
@@ -295,7 +296,7 @@ fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
     out
 }
 
-/// Returns whether one warp per result is faster than output tiles. That is so for few results, and for the product of a matrix with few
+/// Returns whether one warp per result is faster than output tiles. This holds for few results, and for the product of a matrix with few
 /// vectors if both are contiguous along k.
 fn has_warp_per_result(gemm: &Gemm) -> bool {
     let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
@@ -316,30 +317,31 @@ fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &G
     let mut args = Args::new();
     if !has_warp_per_result(gemm) {
         let tiles = (batches * gemm.m.div_ceil(OUTPUT_TILE) * gemm.n.div_ceil(OUTPUT_TILE)) as u64;
-        let function = CONTRACT_SOURCE.kernel(context, "contract_tiled", &defines).in_call(call)?;
+        let function = CONTRACT_SOURCE.kernel(context, "contract_tiled", &defines).with_call_context(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
         // SAFETY: the arguments match contract_tiled. Extents and strides come from layouts that were checked against their buffers.
-        return unsafe { function.launch(kernel::grid_for_items(tiles, 1), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call);
+        return unsafe { function.launch(kernel::grid_for_items(tiles, 1), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+            .with_call_context(call);
     }
     let results = batches * gemm.m * gemm.n;
     let splits = partial_sum_count(gemm.k, results);
     // 16 bytes are the size of the largest accumulator, a complex128.
     let memory = if splits > 1 { Some(device::allocate(call, results * splits * 16)?) } else { None };
     let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
-    let function = CONTRACT_SOURCE.kernel(context, "contract_dot", &defines).in_call(call)?;
+    let function = CONTRACT_SOURCE.kernel(context, "contract_dot", &defines).with_call_context(call)?;
     args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
     let grid = kernel::grid_for_items(32 * (results * splits) as u64, DEFAULT_THREADS);
     // SAFETY: the arguments match contract_dot. If splits > 1, `partial` holds results * splits accumulators.
-    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     if splits > 1 {
-        let function = CONTRACT_SOURCE.kernel(context, "contract_finish", &defines).in_call(call)?;
+        let function = CONTRACT_SOURCE.kernel(context, "contract_finish", &defines).with_call_context(call)?;
         let mut args = Args::new();
         args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
         // SAFETY: the arguments match contract_finish. `partial` holds the partial sums, which the previous kernel writes.
         unsafe {
             function.launch(kernel::grid_for_items(32 * results as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
         }
-        .in_call(call)?;
+        .with_call_context(call)?;
     }
     Ok(())
 }

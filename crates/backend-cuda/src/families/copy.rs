@@ -1,6 +1,6 @@
-//! Family Copy: copies between strided layouts. The kernels copy items, which are one element or several contiguous elements, so their code
-//! depends on the item size but not on the dtype. If source and target are contiguous, the driver copies them. Transposes go through tiles
-//! in shared memory. All other copies use a strided kernel with the widest items that the alignment allows.
+//! CUDA kernels of the family `Copy`: copies between strided layouts. The kernels copy items, which are one element or several contiguous
+//! elements, so their code depends on the item size but not on the dtype. If source and target are contiguous, the driver copies them.
+//! Transposes go through tiles in shared memory. All other copies use a strided kernel with the widest items that the alignment allows.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use cuprum_core::{Array, Call, Error, Outcome, Result, StoredArray, Work, declin
 
 use crate::codegen::{fits_narrow, index_type, pack_axes};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::{Context, check_result, sys};
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
@@ -34,13 +34,13 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
 
 /// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
 /// ranks.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
     uses.map(|(item, wide, rank)| COPY_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)]))
         .into()
 }
 
-/// Runs a call of family Copy.
+/// Runs a call of the kernel family `Copy`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Copy(call::Copy { regions }), [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
     if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {
@@ -64,7 +64,7 @@ pub(crate) fn queue_copy(call: &Call, from: &StoredArray, to: &StoredArray) -> R
         return Ok(());
     }
     let plan = LoopPlan::new(&[from.layout(), to.layout()]);
-    StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue_copy(device::context(call.device)?).in_call(call)
+    StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue_copy(device::context(call.device)?).with_call_context(call)
 }
 
 /// A copy between strided layouts, as a loop over items.

@@ -1,5 +1,6 @@
-//! Family Fft: transforms by cuFFT, which reads and writes strided arrays if its interface can describe them. Other arrays are copied to C
-//! order, with the transformed axes last. If the input is an expression, or is scaled or padded, it is first computed into new memory.
+//! CUDA kernels of the family `Fft`: transforms by cuFFT, which reads and writes strided arrays if its interface can describe them. Other
+//! arrays are copied to C order, with the transformed axes last. If the input is an expression, or is scaled or padded, it is first
+//! computed into new memory.
 
 #[allow(unsafe_code)] // cuFFT's C interface
 pub mod cufft;
@@ -18,7 +19,7 @@ use smallvec::SmallVec;
 
 use crate::codegen::{self, ctype};
 use crate::compile::module::Args;
-use crate::device::{self, CudaBuffer, InCall};
+use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
@@ -33,11 +34,11 @@ const MAX_RANK: usize = 3;
 const MAX_CUFFT_CALLS: usize = 64;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     [DType::F32, DType::F64].map(|dtype| FFT_SOURCE.named_source(&[("T", ctype(dtype))])).into()
 }
 
-/// Runs a call of family Fft.
+/// Runs a call of the kernel family `Fft`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Fft(fft), [spec]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
     if let Some(op) = fft.program.ops().find(|op| !codegen::has_expression(*op)) {
@@ -46,7 +47,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     match cufft::load(context) {
         Err(CudaError::Missing(why)) => decline!("{why}"),
-        loaded => loaded.in_call(call)?,
+        loaded => loaded.with_call_context(call)?,
     }
     let transforms = Transforms { call, context, inverse: fft.inverse, is_double: spec.dtype.real() == DType::F64 };
     let (values, is_owned) = match transforms.prepare_input(fft)? {
@@ -153,7 +154,7 @@ impl Transforms<'_> {
             let region = Layout::strided(fft.shape, layout.strides(), 0)?;
             let padded = self.allocate(dtype, layout)?;
             let memory = device::memory_to_read(&padded)?.memory();
-            self.context.fill(memory, 0, [0u8; 4], memory.len() / 4).in_call(self.call)?;
+            self.context.fill(memory, 0, [0u8; 4], memory.len() / 4).with_call_context(self.call)?;
             copy::queue_copy(self.call, &values, &padded.with_layout(region)?)?;
             (values, is_owned) = (padded, true);
         }
@@ -208,7 +209,7 @@ impl Transforms<'_> {
         // cuFFT requires real input to be aligned like complex numbers.
         let is_aligned = input.is_multiple_of(2 * from.dtype().real().itemsize() as u64);
         let Some(batches) = Batches::new(kind, from.layout(), to.layout(), axes).filter(|_| is_aligned) else { return Ok(false) };
-        let plan = self.context.fft_plan(&batches.shape).in_call(self.call)?;
+        let plan = self.context.fft_plan(&batches.shape).with_call_context(self.call)?;
         let work = if plan.work_bytes() > 0 { Some(device::allocate(self.call, plan.work_bytes())?) } else { None };
         let work = work.as_ref().map_or(0, |buffer| buffer.pointer());
         for [a, b] in batches.offsets() {
@@ -216,7 +217,7 @@ impl Transforms<'_> {
             let (input, output) = (at(input, a, from.dtype()), at(output, b, to.dtype()));
             // SAFETY: the plan's extents and strides come from layouts that were checked against their buffers. The arrays live until the
             // work is queued, and the work area is freed in stream order. Calls on one stream use the work area one after the other.
-            unsafe { plan.execute(input, output, work, self.inverse) }.in_call(self.call)?;
+            unsafe { plan.execute(input, output, work, self.inverse) }.with_call_context(self.call)?;
         }
         Ok(true)
     }
@@ -243,7 +244,7 @@ impl Transforms<'_> {
                 )
             }
         };
-        queue().in_call(self.call)
+        queue().with_call_context(self.call)
     }
 }
 
@@ -394,6 +395,6 @@ mod tests {
 
     #[test]
     fn the_source_has_the_kernel() {
-        assert!(sources_for_checks().iter().all(|(_, text)| text.contains("clear_ignored_imaginary_parts")));
+        assert!(compile_check_sources().iter().all(|(_, text)| text.contains("clear_ignored_imaginary_parts")));
     }
 }

@@ -1,22 +1,22 @@
-//! Family Fill. Constants are written by the driver's memset if their bytes repeat a pattern of 1, 2 or 4 bytes, else by a kernel. Kernels
-//! also write ranges, linear spaces and the diagonals of identity matrices.
+//! CUDA kernels of the family `Fill`. Constants are written by the driver's memset if their bytes repeat a pattern of 1, 2 or 4 bytes, else
+//! by a kernel. Kernels also write ranges, linear spaces and the diagonals of identity matrices.
 
 use cuprum_core::{Call, DType, Fill, Kind, Outcome, OutputSpec, Result, Scalar, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, CudaBuffer, InCall};
+use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
 static FILL_SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
 
 /// Returns names and sources of the kernels, for compile checks without a device: one per dtype.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     DType::ALL.iter().map(|d| FILL_SOURCE.named_source(&[("T", ctype(*d))])).collect()
 }
 
-/// Runs a call of family Fill.
+/// Runs a call of the kernel family `Fill`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Fill(fill), [spec]) = (&call.work, call.outputs) else { decline!("not a fill of one output") };
     let counted = matches!(fill, Fill::Arange { .. } | Fill::Linspace { .. });
@@ -28,7 +28,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     }
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
-    queue_fill(context, *fill, spec, &out).in_call(call)?;
+    queue_fill(context, *fill, spec, &out).with_call_context(call)?;
     device::done(call, [out])
 }
 

@@ -1,5 +1,5 @@
-//! Family Gather: reads elements at given indices along an axis. Each thread copies one item, which has several contiguous elements if
-//! alignment allows.
+//! CUDA kernels of the family `Gather`: reads elements at given indices along an axis. Each thread copies one item, which has several
+//! contiguous elements if alignment allows.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -7,7 +7,7 @@ use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Outcome, Result, StoredArray, Work, decline};
 
 use crate::codegen::{ctype, index_type};
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::copy::item_type;
 use crate::families::indexed_loop::IndexedLoop;
@@ -18,7 +18,7 @@ static GATHER_SOURCE: KernelSource =
 
 /// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
 /// ranks.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let listed = |(item, index, wide, rank)| {
         GATHER_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
@@ -26,7 +26,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     uses.map(listed).into()
 }
 
-/// Runs a call of family Gather.
+/// Runs a call of the kernel family `Gather`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Gather(call::Gather { axis }), [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a gather of one array by another");
@@ -38,7 +38,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let out = device::allocate_output(call, 0)?;
     let gather = plan_gather(values, axis, indices.layout().size(), [device::pointer_to_read(values)?, out.pointer()])?;
     let op = device::fault_operation_id(call.op, axis);
-    queue_gather(context, &gather, device::pointer_to_read(indices)?, indices.dtype(), op).in_call(call)?;
+    queue_gather(context, &gather, device::pointer_to_read(indices)?, indices.dtype(), op).with_call_context(call)?;
     device::done(call, [out])
 }
 

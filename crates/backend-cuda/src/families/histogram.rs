@@ -1,5 +1,5 @@
-//! Family Histogram, with the input expression fused. Counters are in shared memory if they fit. There may be several copies of the
-//! counters, so that fewer atomics conflict. Otherwise the counters are in global memory.
+//! CUDA kernels of the family `Histogram`, with the input expression fused. Counters are in shared memory if they fit. There may be several
+//! copies of the counters, so that fewer atomics conflict. Otherwise the counters are in global memory.
 
 use cuprum_core::call;
 use cuprum_core::call::Binning;
@@ -7,7 +7,7 @@ use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Wo
 
 use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel;
 
@@ -52,7 +52,7 @@ fn cuda_source(program: &Expression, access: Access, binning: Binning, shared: b
 
 /// Returns names and sources of the kernels, for compile checks without a device: every binning rule, in shared and in global
 /// memory.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
     let all = uses.into_iter().flat_map(|(binning, dtype)| [true, false].map(|shared| (binning, dtype, shared)));
@@ -64,7 +64,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
-/// Runs a call of family Histogram.
+/// Runs a call of the kernel family `Histogram`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Histogram(call::Histogram { program, binning }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a histogram of one output")
@@ -95,8 +95,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let edges = edges.map(device::pointer_to_read).transpose()?.unwrap_or(0);
     let out = device::allocate_output(call, 0)?;
     let histogram = HistogramLaunch { context, program, access: Access::of_flat_inputs(values), binning, bins, count };
-    context.fill(out.memory(), 0, [0u8; 4], 2 * bins).in_call(call)?;
-    histogram.queue_histogram(&inputs, edges, out.pointer()).in_call(call)?;
+    context.fill(out.memory(), 0, [0u8; 4], 2 * bins).with_call_context(call)?;
+    histogram.queue_histogram(&inputs, edges, out.pointer()).with_call_context(call)?;
     device::done(call, [out])
 }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = sources_for_checks();
+        let list = compile_check_sources();
         assert_eq!(list.len(), 11);
         assert!(list.iter().all(|(_, text)| text.contains("histogram_") && text.contains("struct Params")));
     }

@@ -1,4 +1,4 @@
-//! The loop of kernels that read or write an array at indices along one of its axes: families Gather and Scatter.
+//! The loop of kernels that read or write an array at indices along one of its axes: the kernel families `Gather` and `Scatter`.
 
 use cuprum_core::layout::{Dims, Strides};
 

@@ -1,5 +1,6 @@
-//! Family Linalg: matrix decompositions and solutions of linear systems. The kernels in `team_kernels` use one thread or one thread block
-//! per matrix, and serve small matrices. `library` calls cuSOLVER and cuBLAS for large ones, and for eigenvalues of general matrices.
+//! CUDA kernels of the family `Linalg`: matrix decompositions and solutions of linear systems. The kernels in `team_kernels` use one thread
+//! or one thread block per matrix, and serve small matrices. `library` calls cuSOLVER and cuBLAS for large ones, and for eigenvalues of
+//! general matrices.
 
 #[allow(unsafe_code)] // cuSOLVER's C interface
 pub mod cusolver;
@@ -11,7 +12,7 @@ mod team_kernels;
 use cuprum_core::call::QrMode;
 use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, Work, decline};
 
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use problem::Problem;
@@ -19,11 +20,11 @@ use problem::Problem;
 pub use self::path::{Path, with_path};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
-    [team_kernels::sources_for_checks(), library::sources_for_checks()].concat()
+pub fn compile_check_sources() -> Vec<(String, String)> {
+    [team_kernels::compile_check_sources(), library::compile_check_sources()].concat()
 }
 
-/// Runs a call of family Linalg.
+/// Runs a call of the kernel family `Linalg`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
     let dtype = a.dtype();
@@ -37,7 +38,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("the host computes Schur forms, functions of matrices and QR decompositions in LAPACK's form");
     }
     let Some(problem) = Problem::new(call, task) else { decline!("matrices with too many elements") };
-    let path = path::choose(&problem);
+    let path = path::choose_path(&problem);
     if path != Path::Team {
         let context = device::context(call.device)?;
         let is_only_way = matches!(task, Linalg::Eig { .. });
@@ -45,13 +46,13 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
             Ok(()) => return library::run(call, context, &problem, path == Path::LibraryBatch),
             Err(CudaError::Missing(why)) if is_only_way => decline!("{why}"),
             Err(CudaError::Missing(_)) => {}
-            Err(failure) => return Err(failure).in_call(call),
+            Err(failure) => return Err(failure).with_call_context(call),
         }
     }
     team_kernels::run(call, &problem)
 }
 
-/// Loads the library for `task`. The error is [`CudaError::Missing`] if it cannot serve this thread's stream.
+/// Loads the library that computes `task`. Returns [`CudaError::Missing`] if no library can compute it on this thread's stream.
 fn find_library(context: &'static Context, task: Linalg) -> crate::Result<()> {
     if context.is_capturing() {
         return Err(CudaError::Missing("a routine of cuSOLVER cannot be captured into a graph".into()));

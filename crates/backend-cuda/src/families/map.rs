@@ -1,5 +1,5 @@
-//! Family Map: evaluates an elementwise expression in one pass over memory, by a kernel that is generated for the structure of the
-//! expression.
+//! CUDA kernels of the family `Map`: evaluates an elementwise expression in one pass over memory. The kernel is generated for the structure
+//! of the expression.
 
 mod fast_path;
 
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, Bytes, KernelKey, check_programs};
 use crate::compile::module::{Args, Function};
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
@@ -28,7 +28,7 @@ const TILE_SIDE: usize = 32;
 /// Maximum shared memory for the tiles of a block, in bytes. With this limit, several blocks can be resident on a multiprocessor.
 const MAX_TILE_BYTES: usize = 40 << 10;
 
-/// Runs a call of family Map.
+/// Runs a call of the kernel family `Map`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = call.work else { decline!("not a map") };
     if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
@@ -40,7 +40,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(call.inputs)?;
     let kernel = MapKernel::new(program, plan, &inputs);
     let context = device::context(call.device)?;
-    let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).in_call(call)?);
+    let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).with_call_context(call)?);
     let (axes, span, items) = kernel.loop_params(plan, inputs.len());
     if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.dims.len(), inputs.len());
@@ -60,14 +60,14 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         MapClass::Tiled(_) => [u32::try_from(items).unwrap_or(u32::MAX).min(1 << 20), 1, 1],
         _ => kernel::grid_for_items(items.div_ceil(kernel.elements_per_thread() as u64), DEFAULT_THREADS),
     };
-    let function = kernel.kernel_function(context).in_call(call)?;
+    let function = kernel.kernel_function(context).with_call_context(call)?;
     if let (MapClass::Flat(access), false) = (kernel.class, kernel.wide) {
         fast_path::cache_kernel(program, call.device, access, kernel.elements_per_thread(), &function);
     }
     // SAFETY: the arguments match the parameters of map_flat.cuh (no axes), map_packed.cuh and map_strided.cuh (axes), and
     // map_tiled.cuh (axes and span). The plan's strides keep every access inside the input buffers, and each output has as many elements as the
     // plan.
-    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     device::done(call, outputs)
 }
 
@@ -324,7 +324,7 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, many results per
 /// kernel, unaligned and repeated inputs, several ranks, both index widths.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let flat = |repeated, aligned| MapClass::Flat(Access { repeated, aligned });
     let programs = check_programs::example_programs();
     let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });

@@ -1,12 +1,12 @@
-//! Family Random: random numbers by the generator Philox 4x32-10. Each thread computes the numbers of one counter value at a time. The
-//! random bits are the same on every device.
+//! CUDA kernels of the family `Random`: random numbers by the generator Philox 4x32-10. Each thread computes all numbers of one Philox
+//! counter value, then of the next. The random bits are the same on every device.
 
 use cuprum_core::call::{Sampler, UniformScaling};
 use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
@@ -37,7 +37,7 @@ fn sampler_defines(sampler: Sampler, dtype: DType) -> [(&'static str, &'static s
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: one per dtype, and one per sampler.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let draws = DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| RANDOM_SOURCE.named_source(&[("T", ctype(*d))]));
     let samples = Sampler::ALL.into_iter().map(|sampler| {
         let dtype = if sampler.is_discrete() { DType::I64 } else { DType::F64 };
@@ -46,7 +46,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     draws.chain(samples).collect()
 }
 
-/// Runs a call of family Random.
+/// Runs a call of the kernel family `Random`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Random(random), [spec]) = (&call.work, call.outputs) else { decline!("not a draw of one output") };
     if !spec.layout.is_c_contiguous() {
@@ -67,9 +67,9 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         for (address, input) in addresses.iter_mut().zip(call.inputs) {
             *address = device::pointer_to_read(input)?;
         }
-        queue_samples(context, random, (sampler, dtype), out.pointer(), count, addresses, parameters).in_call(call)?;
+        queue_samples(context, random, (sampler, dtype), out.pointer(), count, addresses, parameters).with_call_context(call)?;
     } else {
-        queue_random(context, random, dtype, out.pointer(), count).in_call(call)?;
+        queue_random(context, random, dtype, out.pointer(), count).with_call_context(call)?;
     }
     device::done(call, [out])
 }
@@ -110,7 +110,7 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
             ("random_uniform", [low, span, factor, limit].map(real).to_vec())
         }
         Distribution::Normal { mean, std } => ("random_normal", vec![real(mean), real(std)]),
-        // Wrapping casts suffice, because the kernel uses only the low bits that fit the output's dtype.
+        // Truncating casts suffice, because the kernel uses only as many low bits as the output's dtype has.
         Distribution::Integers { low, span } => ("random_integers", vec![integer(low as u64), integer(span)]),
         // `run_call` handles it.
         Distribution::Sampled { .. } => return Ok(()),

@@ -1,4 +1,4 @@
-//! Family Reduce: reductions over any axes in one launch, with the input expression fused.
+//! CUDA kernels of the family `Reduce`: reductions over any axes in one launch, with the input expression fused.
 //!
 //! A team of threads reduces each row. Depending on the row length, the team is part of a warp, a warp, or a block. Several blocks share a
 //! long row. Column reductions read up to 32 adjacent columns, or vectors of columns, at a time. If several blocks share a result, the last
@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 use crate::codegen::reductions::{self, ReductionCode};
 use crate::codegen::{self, Access, Combination, KernelKey, check_programs, ctype};
 use crate::compile::module::{Args, Function};
-use crate::device::{self, InCall};
-use crate::driver::{COUNTERS, Context};
+use crate::device::{self, WithCallContext};
+use crate::driver::{COUNTER_COUNT, Context};
 use crate::families::kernel::{self, DEFAULT_THREADS};
 use crate::families::rows;
 use crate::user_kernels::{self, ReductionCall, StringReduction};
@@ -24,15 +24,15 @@ use crate::user_kernels::{self, ReductionCall, StringReduction};
 const COMMON_SOURCE: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
 /// Maximum number of kept axes, and of reduced axes, of a reduction.
 const MAX_RANK: usize = 8;
-/// Number of blocks among which long rows are split. This number fills any current device. It is a constant, so that results do not
-/// depend on the device.
+/// Number of blocks among which long rows are split. It is large enough to fill any GPU sold today. It is a constant, so that results do
+/// not depend on the device.
 const ROW_SPLIT_BLOCKS: usize = 1056;
-/// Number of blocks among which column sums and products are split. With this number, these reductions reach 95 % of an H100's copy rate,
+/// Number of blocks among which column sums and products are split. With this number, column reductions reach 95 % of an H100's copy rate,
 /// and with more blocks 92 %. Minima and maxima are compute bound, so they use [`ROW_SPLIT_BLOCKS`] (`docs/notes/gpu-reductions.md`).
 const COLUMN_SPLIT_BLOCKS: usize = 396;
 // Scratch memory must have a counter for each row or group of columns that several blocks share. There are at most half as many such groups
 // as blocks, or eight times this number if columns are loaded one by one.
-const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTERS);
+const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTER_COUNT);
 
 /// The kernel of a reduction, and the arrangement of its threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,7 +118,7 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, in several shapes.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         for (m, (op, reduction)) in reductions::axis_reductions().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
@@ -174,7 +174,7 @@ fn named_source(
     Some((format!("reduce<{}, {what}, {shape:?}>", op.name()), text))
 }
 
-/// Runs a call of family Reduce.
+/// Runs a call of the kernel family `Reduce`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Reduce(reduce), [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
     let call::Reduce { program, reduction, plan, acc, .. } = *reduce;
@@ -194,7 +194,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let code = ReductionCode::of(call.op, reduction, acc).ok_or(call.op.name())?;
             Ok((shape.threads.kernel_name().to_owned(), cuda_source(program, call.op, code, spec.dtype, shape)?))
         };
-        kernel::generated_kernel(context, key, make).in_call(call)
+        kernel::generated_kernel(context, key, make).with_call_context(call)
     })
 }
 
@@ -245,7 +245,7 @@ fn launch_reduction(
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
     let reduction = ReduceLaunch { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
-    reduction.queue_reduction(&function, &inputs, out.pointer()).in_call(call)?;
+    reduction.queue_reduction(&function, &inputs, out.pointer()).with_call_context(call)?;
     device::done(call, [out])
 }
 
@@ -373,7 +373,7 @@ impl ReduceLaunch<'_> {
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out`
         // has one element per result. If rows are split, scratch memory has a slot for each partial result and a counter for each
-        // of at most COUNTERS groups.
+        // of at most COUNTER_COUNT groups.
         unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 }
@@ -430,6 +430,6 @@ mod tests {
 
     #[test]
     fn sources_are_listed() {
-        assert!(sources_for_checks().len() > 20);
+        assert!(compile_check_sources().len() > 20);
     }
 }

@@ -1,5 +1,5 @@
-//! Family Rows: expressions over rows that contain reductions along the rows, such as softmax and normalisation. Each row is read once and
-//! kept in registers.
+//! CUDA kernels of the family `Rows`: expressions over rows that contain reductions along the rows, such as softmax and normalisation. Each
+//! row is read once and kept in registers.
 //!
 //! A team of threads computes each row. A team is part of a warp, or several warps with at most 1024 threads together. The row length and
 //! the number of values per element that are live at once determine the team size and the number of elements per thread.
@@ -9,28 +9,29 @@ use std::sync::Arc;
 
 use cuprum_core::layout::Strides;
 use cuprum_core::op::Combine;
-use cuprum_core::plan::rows::{MAX_DEFERRED_ROW_LENGTH, RowsPlan};
+use cuprum_core::plan::rows::{MAX_FUSED_ROW_LENGTH, RowsPlan};
 use cuprum_core::{Call, DType, Op, Outcome, Program as Expression, Reason, Result, Work, decline};
 use smallvec::SmallVec;
 
 use crate::codegen::rows::{self as code, OperandLayout, Stages};
 use crate::codegen::{self, KernelKey, reductions};
 use crate::compile::module::{Args, Function};
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel;
 use crate::families::map::MAX_PARAMETER_BYTES;
 
 mod sample_programs;
 
-/// Number of threads per block if a team has at most 32 threads.
-const SMALL_TEAM_BLOCK: usize = 128;
-/// Maximum number of 32-bit registers for a thread's elements. The first value is for teams of up to 32 threads, the second for larger
-/// teams.
+/// Number of threads per block of kernels whose teams have at most 32 threads. A team is the group of threads that share a row.
+const THREADS_PER_BLOCK_OF_SMALL_TEAMS: usize = 128;
+/// Maximum number of 32-bit registers for the elements of a row that a thread holds. The first value is for teams (threads that share a
+/// row) of up to 32 threads, the second for larger teams.
 const MAX_TEAM_REGISTERS: [usize; 2] = [32, 24];
-/// Maximum number of 32-bit registers for a thread's elements in a block of 1024 threads, which has 64 registers per thread.
+/// Maximum number of 32-bit registers for the elements of a row that a thread holds, in a block of 1024 threads. Such a block has 64
+/// registers per thread.
 const MAX_LARGE_BLOCK_REGISTERS: usize = 40;
-/// Number of threads that fill any current device. Teams get more threads if there are too few rows to reach this number.
+/// Number of threads that fill any GPU sold today. If there are too few rows to reach it, each row is shared by more threads.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
 /// Possible numbers of vector loads per thread. The list is short, so that rows of similar length share a kernel.
 const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
@@ -64,7 +65,7 @@ impl RowsShape {
         let units = plan.length / width;
         let words = width * stages.registers_per_element().max(1);
         let packs_of = |team: usize| units.div_ceil(team);
-        // Number of vector loads per thread with which 16 bytes of the narrowest input are in flight.
+        // Number of vector loads per thread with which at least 16 bytes of the narrowest input are in flight.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
         while team < 1024 && packs_of(team) * words > MAX_TEAM_REGISTERS[(team > 32) as usize] {
@@ -100,9 +101,9 @@ impl RowsShape {
         Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
-    /// Returns the number of threads per block. A team of several warps is a whole block, because the threads of a team synchronise.
+    /// Returns the number of threads per block. Threads that share a row synchronise, so more than 32 of them form a whole block.
     fn threads_per_block(self) -> usize {
-        if self.team > 32 { self.team } else { SMALL_TEAM_BLOCK }
+        if self.team > 32 { self.team } else { THREADS_PER_BLOCK_OF_SMALL_TEAMS }
     }
 
     /// Returns the number of threads per multiprocessor for which the compiler reserves registers, so that loads overlap.
@@ -156,20 +157,20 @@ fn kernel_name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }
 
-/// Runs a call of family Rows.
+/// Runs a call of the kernel family `Rows`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     launch_rows(call, program, plan)
 }
 
-/// Runs the call `reduce` by a row kernel if it is a variance along rows for which row kernels are faster than the kernels of family
-/// Reduce. Returns `None` otherwise.
+/// Runs the call `reduce` by a row kernel if it is a variance along rows for which row kernels are faster than the kernels of the family
+/// `Reduce`. Returns `None` otherwise.
 pub(crate) fn run_variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
     let call::Reduce { program, reduction, plan, .. } = *reduce;
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
-    // For few long rows, the kernels of family Reduce are faster, because they use several blocks per row.
+    // For few long rows, the kernels of the family `Reduce` are faster, because they use several blocks per row.
     let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
-    if reduction.combine != Combine::Moments || !is_row || !is_gain || plan.reduced_size > MAX_DEFERRED_ROW_LENGTH {
+    if reduction.combine != Combine::Moments || !is_row || !is_gain || plan.reduced_size > MAX_FUSED_ROW_LENGTH {
         return None;
     }
     let mut steps = program.clone();
@@ -203,8 +204,8 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
     if let Some(stride) = plan.row_strides.iter().find(|s| !matches!(s, 0 | 1)) {
         decline!("rows with a stride of {stride} elements");
     }
-    if call.inputs.len() > 64 || plan.length > MAX_DEFERRED_ROW_LENGTH {
-        decline!("{} inputs, rows of {}: more than 64 or {MAX_DEFERRED_ROW_LENGTH}", call.inputs.len(), plan.length);
+    if call.inputs.len() > 64 || plan.length > MAX_FUSED_ROW_LENGTH {
+        decline!("{} inputs, rows of {}: more than 64 or {MAX_FUSED_ROW_LENGTH}", call.inputs.len(), plan.length);
     }
     let inputs = device::pointers_to_read(call.inputs)?;
     let repeated = (0..inputs.len()).filter(|&k| plan.row_strides[k] == 0).fold(0, |bits, k| bits | 1 << k);
@@ -217,12 +218,12 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let context = device::context(call.device)?;
-    let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).in_call(call)?);
+    let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).with_call_context(call)?);
     let axes = codegen::pack_axes(&plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()), shape.wide);
     if params.len() + axes.len() + 8 * (call.outputs.len() + 2) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.outer.len(), inputs.len());
     }
-    let function = shape.kernel_function(context, program, &stages).in_call(call)?;
+    let function = shape.kernel_function(context, program, &stages).with_call_context(call)?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
     let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
     let (rows, length, block) = (plan.rows as u64, plan.length as u64, shape.threads_per_block() as u32);
@@ -231,13 +232,13 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
     let grid = kernel::grid_for_items(rows * shape.team as u64, block);
     // SAFETY: the arguments match rows.cu. The plan's strides keep every access to each row's `length` elements inside the buffers. Vector
     // loads do not pass the end of a row, because `length` is a multiple of their width.
-    unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     device::done(call, outputs)
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: typical expressions in several dtypes over
 /// rows of many lengths.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
     let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];
     type Maker = fn(DType) -> Expression;

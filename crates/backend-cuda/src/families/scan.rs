@@ -1,4 +1,4 @@
-//! Family Scan: cumulative sums, products and extremes along an axis, with the input expression fused.
+//! CUDA kernels of the family `Scan`: cumulative sums, products and extremes along an axis, with the input expression fused.
 //!
 //! A line is a 1-D slice along the scanned axis. One thread scans each line if lines are short, or adjacent and many. If lines are few and
 //! long, they are split into tiles that use decoupled look-back. Otherwise one block scans each line. The order of combination depends on
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
 use crate::compile::module::{Args, Function};
-use crate::device::{self, CudaBuffer, InCall};
+use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
@@ -78,7 +78,7 @@ fn cuda_source(program: &Expression, combine: Op, rank: usize, wide: bool, look_
 
 /// Returns names and sources of the kernels, for compile checks without a device: the operations over every dtype, several
 /// ranks, both index widths.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let (op, rank, wide) = ([ADD, MULTIPLY, MAXIMUM, MINIMUM][n % 4], [0, 1, 3][n % 3], n % 2 == 1);
@@ -96,7 +96,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     list
 }
 
-/// Runs a call of family Scan.
+/// Runs a call of the kernel family `Scan`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a scan of one output")
@@ -113,12 +113,12 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(call.inputs)?;
     let out = device::allocate_output(call, 0)?;
     let strategy = select_strategy(plan);
-    // The buffer starts with the ticket counter. The look-back states of the tiles follow.
+    // The buffer starts with the ticket counter, from which blocks take tile numbers. The look-back states of the tiles follow.
     let tiles = plan.len.div_ceil(tile_length(spec.dtype));
     let state_words = 1 + plan.line_count * device_sources::states_of_row(tiles) * accumulator_size(spec.dtype).div_ceil(4);
     let states = if strategy == ScanStrategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = ScanLaunch { context, program, plan, combine, inputs: &inputs, out: out.pointer() };
-    scan.queue_scan(strategy, tiles, states.as_deref()).in_call(call)?;
+    scan.queue_scan(strategy, tiles, states.as_deref()).with_call_context(call)?;
     device::done(call, [out])
 }
 
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = sources_for_checks();
+        let list = compile_check_sources();
         assert_eq!(list.len(), 2 * DType::ALL.len() + 2);
         assert!(list.iter().all(|(_, text)| text.contains("combine_lower_threads") && text.contains("struct Params")));
     }

@@ -1,5 +1,5 @@
-//! Family Scatter: stores values in rows that indices select, or combines values with the elements of these rows. Each thread writes one
-//! item or element.
+//! CUDA kernels of the family `Scatter`: stores values in rows that indices select, or combines values with the elements of these rows.
+//! Each thread writes one item or element.
 //!
 //! If several values are stored in one row, the last one wins: a first kernel finds the position of the last index of each row. Integers
 //! are combined by atomic operations, because the order does not matter for them. Floats are added as integers (`sum`). For other
@@ -15,15 +15,15 @@ use cuprum_core::call::ScatterRows;
 use cuprum_core::ops::elementwise::ADD;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use launch::{Combination, ScatterLaunch, plan_scatter};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
-    [launch::sources_for_checks(), packed_store::sources_for_checks(), sum::sources_for_checks()].concat()
+pub fn compile_check_sources() -> Vec<(String, String)> {
+    [launch::compile_check_sources(), packed_store::compile_check_sources(), sum::compile_check_sources()].concat()
 }
 
-/// Runs a call of family Scatter.
+/// Runs a call of the kernel family `Scatter`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Scatter(call::Scatter { region, combine, rows, needs: _ }), [indices, values, groups @ ..], [spec]) =
         (&call.work, call.inputs, call.outputs)
@@ -63,19 +63,21 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         _ if is_float_sum => sum::queue_sum(call, &launch, values, region, count)?,
         (None, ScatterRows::Indexed, _) if has_several_values && launch.fits_packed_store(count) => {
             let words = device::allocate(call, region.shape()[0].saturating_mul(8))?;
-            launch.queue_packed_store(words.memory(), count).in_call(call)?;
+            launch.queue_packed_store(words.memory(), count).with_call_context(call)?;
         }
         (None, ScatterRows::Indexed, _) if has_several_values => {
             let owners = device::allocate(call, region.shape()[0].saturating_mul(8))?;
-            launch.queue_claims(&owners, count).in_call(call)?;
-            launch.queue_store(owners.pointer()).in_call(call)?;
+            launch.queue_claims(&owners, count).with_call_context(call)?;
+            launch.queue_store(owners.pointer()).with_call_context(call)?;
         }
-        (None, ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_store(0).in_call(call)?,
-        (Some(combination), ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_combine(&combination, None).in_call(call)?,
+        (None, ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_store(0).with_call_context(call)?,
+        (Some(combination), ScatterRows::Indexed | ScatterRows::Distinct, _) => {
+            launch.queue_combine(&combination, None).with_call_context(call)?
+        }
         (Some(combination), ScatterRows::Grouped, [order, starts]) => {
             let value_step = values.layout().strides()[0];
             let groups = [device::pointer_to_read(order)?, device::pointer_to_read(starts)?, value_step as u64];
-            launch.queue_combine(&combination, Some(groups)).in_call(call)?;
+            launch.queue_combine(&combination, Some(groups)).with_call_context(call)?;
         }
         _ => decline!("groups without an order"),
     }

@@ -1,11 +1,12 @@
-//! Family Search: insertion points of values in a sorted array (`searchsorted`). Blocks search a sample of the array in shared memory first.
+//! CUDA kernels of the family `Search`: insertion points of values in a sorted array (`searchsorted`). Blocks search a sample of the array
+//! in shared memory first.
 
 use cuprum_core::call;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::families::kernel::KernelSource;
 
 static SEARCH_SOURCE: KernelSource =
@@ -13,14 +14,15 @@ static SEARCH_SOURCE: KernelSource =
 
 /// Threads per block, as in `search.cu`.
 const THREADS_PER_BLOCK: u32 = 1024;
-/// Shared memory for samples of the sorted array, in bytes: enough for two blocks per multiprocessor.
+/// Shared memory for the sample of the sorted array, in bytes. It allows two resident blocks per multiprocessor.
 const MAX_SAMPLE_BYTES: u32 = 64 << 10;
-/// Shared memory for fewer than [`MIN_LONG_COUNT`] values, for which reading more samples takes longer than it saves.
+/// Shared memory for the sample if fewer than [`MIN_LONG_COUNT`] values are searched. Reading a larger sample would then take longer than
+/// it saves.
 const MAX_SAMPLE_BYTES_OF_SHORT: usize = 8 << 10;
-/// Minimum number of values of a long call.
+/// Minimum number of searched values for which a large sample of the sorted array pays off.
 const MIN_LONG_COUNT: usize = 1 << 20;
-/// Largest distance between samples at which a thread searches four values at a time. At larger distances, the first-level cache holds the
-/// elements between samples for one value per thread only.
+/// Maximum distance between sampled elements at which a thread searches four values at a time. At larger distances, the L1 cache only has
+/// enough space for the searches of one value per thread.
 const MAX_STEP_OF_FOUR: usize = 8;
 
 /// Returns the macro definitions of the kernel. `after_equal` tells whether insertion points are after equal elements instead of before
@@ -31,11 +33,11 @@ fn kernel_defines(dtype: DType, after_equal: bool, several: bool) -> [(&'static 
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype, with insertion points
 /// alternately before and after equal elements.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     DType::ALL.iter().enumerate().map(|(n, &dtype)| SEARCH_SOURCE.named_source(&kernel_defines(dtype, n % 2 == 0, n % 3 == 0))).collect()
 }
 
-/// Runs a call of family Search.
+/// Runs a call of the kernel family `Search`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Search(call::Search { after_equal }), [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a search of one array in another");
@@ -69,6 +71,6 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         // memory holds a key for each sample, of the size of an element.
         unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
-    queue().in_call(call)?;
+    queue().with_call_context(call)?;
     device::done(call, [out])
 }

@@ -7,20 +7,20 @@ use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result
 
 use crate::codegen::{self, Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
 /// Name of the kernel function in the C++ source.
 const KERNEL_NAME: &str = "segment_fold";
 
-/// Returns the number of threads per segment, a power of 2. For a segment of mean length, each thread has about 4 values.
+/// Returns the number of threads that share a segment, a power of 2. In a segment of mean length, each thread reduces about 4 values.
 fn team_size(values: usize, segments: usize) -> u32 {
     1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
 }
 
-/// Returns the minimum number of resident blocks per multiprocessor, for `__launch_bounds__`. More blocks hide the latency of loads of
-/// offsets, indices and elements, but have fewer registers per thread, so only small programs get them.
+/// Returns the minimum number of resident blocks per multiprocessor, for `__launch_bounds__`. More blocks hide the latency of loads but
+/// leave fewer registers per thread, so only small programs get them.
 fn min_resident_blocks(program: &Expression) -> u32 {
     let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
     if is_small { 6 } else { 1 }
@@ -56,7 +56,7 @@ impl<'a> SegmentKernelSpec<'a> {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every reduction and dtype.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, Access, DType, u32)| {
         let fold = FoldClass::of(op.reduction()?, acc)?;
         let text = SegmentKernelSpec { program, access, fold, acc, team }.cuda_source().ok()?;
@@ -104,7 +104,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let reduction = SegmentLaunch { context, spec, length, segments };
     reduction
         .queue_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
-        .in_call(call)?;
+        .with_call_context(call)?;
     device::done(call, [out])
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn every_reduction_of_segments_has_sources() {
-        assert!(sources_for_checks().len() > 40);
+        assert!(compile_check_sources().len() > 40);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Family Select: returns the elements or indices at which a condition is true, in one pass, with the expression of the condition fused.
+//! CUDA kernels of the family `Select`: returns the elements or indices at which a condition is true, in one pass. The expression of the
+//! condition is fused.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
 use crate::compile::module::Args;
-use crate::device::{self, CudaBuffer, InCall};
+use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::families::copy::item_type;
 use crate::families::kernel::{self, DEFAULT_THREADS};
@@ -46,7 +47,7 @@ fn cuda_source(condition: &Expression, shape: SelectShape) -> std::result::Resul
 
 /// Returns names and sources of the kernels, for compile checks without a device: every element size, with elements, indices or
 /// both as outputs.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [
         (DType::Bool, Some(1), false),
         (DType::Bool, None, true),
@@ -74,7 +75,7 @@ fn nonzero_condition(dtype: DType) -> Expression {
     p
 }
 
-/// Runs a call of family Select.
+/// Runs a call of the kernel family `Select`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let &Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, from) = call.program_inputs();
@@ -136,7 +137,8 @@ impl SelectLaunch<'_> {
     fn count_or_write(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
         let SelectShape { access, values, indices, items } = self.shape;
         let tiles = self.size.div_ceil(DEFAULT_THREADS as usize * items);
-        // The scratch memory holds the number of selected elements, the ticket counter, and the look-back states of the tiles.
+        // The scratch memory holds the number of selected elements, the ticket counter from which blocks take tile numbers, and the
+        // look-back states of the tiles.
         let words = 2 + device_sources::states_of_row(tiles);
         let scratch = device::allocate(call, words * 8)?;
         let queue = || {
@@ -158,7 +160,7 @@ impl SelectLaunch<'_> {
             // null, or holds `size` elements or as many as were counted.
             unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
         };
-        queue().in_call(call)?;
+        queue().with_call_context(call)?;
         device::read_length(call, &scratch)
     }
 }
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = sources_for_checks();
+        let list = compile_check_sources();
         assert_eq!(list.len(), 7);
         assert!(list.iter().all(|(_, text)| text.contains("select_flat") && text.contains("struct Params")));
     }

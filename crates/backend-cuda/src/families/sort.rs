@@ -1,6 +1,6 @@
-//! Family Sort. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory are sorted by a radix
-//! sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged. Their sort keys are computed
-//! when needed.
+//! CUDA kernels of the family `Sort`. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory
+//! are sorted by a radix sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged. Their sort
+//! keys are computed when needed.
 
 pub(crate) mod segment_sort;
 
@@ -12,7 +12,7 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::{Args, Function};
-use crate::device::{self, CudaBuffer, InCall};
+use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
 
@@ -140,7 +140,7 @@ fn with_defines<R>(
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype and algorithm, alternately with
 /// values and indices as output.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let lengths = [2, 200, 1000, 3000, 1 << 20, 1 << 30];
     let uses = DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let pick = move |(m, length): (usize, usize)| (n + m).is_multiple_of(2).then_some((dtype, length, (n + m).is_multiple_of(4)));
@@ -149,10 +149,10 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     let listed = uses.map(|(dtype, length, indices)| {
         with_defines(select_strategy(length, dtype.itemsize(), indices), dtype, indices, |source, defines| source.named_source(defines))
     });
-    listed.chain(segment_sort::sources_for_checks()).collect()
+    listed.chain(segment_sort::compile_check_sources()).collect()
 }
 
-/// Runs a call of family Sort.
+/// Runs a call of the kernel family `Sort`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Sort(sort), [input]) = (&call.work, call.inputs) else { decline!("not a sort of one array") };
     let output_count = usize::from(sort.values) + usize::from(sort.indices);
@@ -209,7 +209,7 @@ fn pointer_or_null(buffer: Option<&Arc<CudaBuffer>>) -> u64 {
 impl SortLaunch<'_> {
     fn kernel_function(&self, strategy: SortStrategy, name: &str) -> Result<Arc<Function>> {
         with_defines(strategy, self.dtype, self.sort.indices, |source, defines| source.kernel(self.context, name, defines))
-            .in_call(self.call)
+            .with_call_context(self.call)
     }
 
     /// Returns the mask that is XORed with each digit: all ones for descending order, else 0.
@@ -231,14 +231,15 @@ impl SortLaunch<'_> {
                 let grid = grid_of_blocks(self.rows.div_ceil(together as usize));
                 // SAFETY: the arguments match sort_tiny in sort_tiny.cu: `rows` rows of `length` elements, and outputs of `limit` elements
                 // per row, or null.
-                unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(self.call)
+                unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(self.call)
             }
             SortStrategy::SharedRadix(tile) => {
                 args.push(&digit_mask);
                 let function = self.kernel_function(strategy, "sort_block")?;
                 // SAFETY: the arguments match sort_block in sort_block.cu, whose parameters are those of sort_tiny. A tile holds a row, and
                 // the index output exists if the kernel was compiled for it.
-                unsafe { function.launch(grid_of_blocks(self.rows), [tile.threads as u32, 1, 1], 0, args.pointers()) }.in_call(self.call)
+                unsafe { function.launch(grid_of_blocks(self.rows), [tile.threads as u32, 1, 1], 0, args.pointers()) }
+                    .with_call_context(self.call)
             }
             SortStrategy::Onesweep { tile, wide } => self.queue_onesweep(strategy, tile, if wide { 8 } else { 4 }),
         }
@@ -259,7 +260,7 @@ impl SortLaunch<'_> {
         let zeros = counts + states + (rows + passes) * 4;
         let other_states = zeros.next_multiple_of(16);
         let scratch = device::allocate(call, other_states + if passes > 1 { states } else { 0 })?;
-        self.context.fill(scratch.memory(), 0, [0u8; 4], zeros / 4).in_call(call)?;
+        self.context.fill(scratch.memory(), 0, [0u8; 4], zeros / 4).with_call_context(call)?;
         let at = |offset: usize| scratch.pointer() + offset as u64;
         let (starts, masks) = (at(0), at(counts + states));
         // A single pass has no next pass, so it may clear its own states after use.
@@ -284,12 +285,12 @@ impl SortLaunch<'_> {
         let mut args = Args::new();
         args.push(&self.from).push(&starts).push(&length).push(&chunk).push(&chunks).push(&digit_mask);
         // SAFETY: the arguments match sort_count_digits in sort_onesweep.cu. `starts` has RADIX counts for each row and pass.
-        unsafe { function.launch(grid_of_blocks(rows * chunks), threads, 0, args.pointers()) }.in_call(call)?;
+        unsafe { function.launch(grid_of_blocks(rows * chunks), threads, 0, args.pointers()) }.with_call_context(call)?;
         let function = self.kernel_function(strategy, "sort_digit_starts")?;
         let mut args = Args::new();
         args.push(&starts).push(&masks).push(&length);
         // SAFETY: the arguments match sort_digit_starts in sort_onesweep.cu. There is a mask for each row.
-        unsafe { function.launch(grid_of_blocks(rows * passes), [RADIX as u32, 1, 1], 0, args.pointers()) }.in_call(call)?;
+        unsafe { function.launch(grid_of_blocks(rows * passes), [RADIX as u32, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
 
         let function = self.kernel_function(strategy, "sort_pass")?;
         let address = |pair: Option<&[Arc<CudaBuffer>; 2]>, n: usize| pair.map_or(0, |p| p[n].pointer());
@@ -312,7 +313,7 @@ impl SortLaunch<'_> {
             args.push(&length).push(&limit).push(&tiles).push(&pass).push(&digit_mask);
             // SAFETY: the arguments match sort_pass in sort_onesweep.cu. `buffers` has the layout of the C++ struct. Each buffer has
             // `length` elements per row, the outputs `limit`. There are RADIX states per tile, and a block per tile.
-            unsafe { function.launch(grid_of_blocks(rows * tiles), threads, 0, args.pointers()) }.in_call(call)?;
+            unsafe { function.launch(grid_of_blocks(rows * tiles), threads, 0, args.pointers()) }.with_call_context(call)?;
         }
         Ok(())
     }
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = sources_for_checks();
+        let list = compile_check_sources();
         assert_eq!(list.len(), 45 + 30);
         for name in ["sort_tiny(", "sort_block(", "sort_pass(", "sort_segments(", "sort_segments_short("] {
             assert!(list.iter().any(|(_, text)| text.contains(name)), "{name}");

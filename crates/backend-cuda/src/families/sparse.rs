@@ -1,14 +1,14 @@
-//! Family Sparse: products of matrices in compressed row format with dense vectors and matrices. A team of up to 32 threads computes each
-//! row of up to 4096 elements. A block computes each longer row, as power-law matrices have them.
+//! CUDA kernels of the family `Sparse`: products of matrices in compressed row format with dense vectors and matrices. A team of up to 32
+//! threads shares each row of up to 4096 elements. A whole block shares each longer row, which power-law matrices have.
 //!
-//! Products of two sparse matrices, sampled products and triangular solutions decline, and run as compositions.
+//! Products of two sparse matrices, sampled products and triangular solves are declined here. They run as compositions of other operations.
 
 use cuprum_core::call::Sparse;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
 
 static SPARSE_SOURCE: KernelSource = KernelSource { name: "sparse.cu", text: include_str!("../kernels/sparse.cu") };
@@ -27,7 +27,7 @@ fn computed_dtype(dtype: DType) -> DType {
     }
 }
 
-/// The number of threads per row, and of columns per thread.
+/// The number of threads that share a row, and the number of columns that each thread computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     team: usize,
@@ -53,7 +53,7 @@ impl Shape {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype, and several shapes.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
     let indices = [DType::I32, DType::I64].into_iter().cycle();
@@ -61,7 +61,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     listed.map(|((dtype, (team, per)), index)| SPARSE_SOURCE.named_source(&Shape { team, per }.defines(dtype, index))).collect()
 }
 
-/// Runs a call of family Sparse.
+/// Runs a call of the kernel family `Sparse`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Sparse(Sparse::Multiply), [indptr, indices, values, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a product of a sparse matrix with a dense array");
@@ -111,7 +111,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         // rows of `width` elements and the output `rows`. The kernel checks every number in `indptr` and `indices`.
         unsafe { function.launch([down, across as u32, 1], [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     };
-    queue().in_call(call)?;
+    queue().with_call_context(call)?;
     device::done(call, [out])
 }
 

@@ -109,10 +109,10 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayo
 
 // Offsets that belong to one result: of its row in `a`, of its column in `b`, and of the result in `c`. Results are numbered in C order by
 // batch, row and column.
-struct ProductOffsets {
+struct ResultOffsets {
     i64 a, b, c;
 };
-__device__ inline ProductOffsets product_offsets(i64 number, const ProductLayout& s, const BatchAxes& batch) {
+__device__ inline ResultOffsets result_offsets(i64 number, const ProductLayout& s, const BatchAxes& batch) {
     const i64 line = number / s.n, j = number - line * s.n, n = line / s.m, i = line - n * s.m;
     const Offsets<i64, 3> at = batch.offsets(n);
     return {at.at[0] + i * s.a[0], at.at[1] + j * s.b[1], at.at[2] + i * s.c[0] + j * s.c[1]};
@@ -127,7 +127,7 @@ contract_dot(T* c, Acc* partial, const T* a, const T* b, const __grid_constant__
     const i64 span = (s.k + splits - 1) / splits, stride = static_cast<i64>(gridDim.x) * (blockDim.x / 32);
     for (i64 w = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; w < results * splits; w += stride) {
         const i64 number = w / splits, begin = (w - number * splits) * span, end = begin + span < s.k ? begin + span : s.k;
-        const ProductOffsets at = product_offsets(number, s, batch);
+        const ResultOffsets at = result_offsets(number, s, batch);
         Acc total = zero();
         for (i64 start = begin + lane; start < end; start += 16 * 32) {
             Acc run = zero();
@@ -155,6 +155,6 @@ contract_finish(T* c, const Acc* partial, const __grid_constant__ ProductLayout 
         Acc total = zero();
         for (i64 k = lane; k < splits; k += 32) total = add(total, partial[number * splits + k]);
         total = sum_warp(total);
-        if (lane == 0) c[product_offsets(number, s, batch).c] = to_element(total);
+        if (lane == 0) c[result_offsets(number, s, batch).c] = to_element(total);
     }
 }

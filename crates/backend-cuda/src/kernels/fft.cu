@@ -2,8 +2,8 @@
 
 using namespace cuprum;
 
-// Extents of a C-ordered complex array before, along and after the transformed axis. Along this axis, NumPy ignores the imaginary parts at
-// index 0 and at index `second`.
+// Shape of a C-ordered complex array: the extents before, along and after the transformed axis. Along this axis, NumPy ignores the
+// imaginary parts at index 0 and at index `second`.
 struct Spectrum {
     i64 outer, extent, inner, second;
 };

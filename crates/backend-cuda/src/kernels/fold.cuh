@@ -87,7 +87,8 @@ template <class T, bool Smallest> struct ArgExtreme {
         if (a.at < 0 || is_better(b.value, a.value)) return b;
         return is_better(a.value, b.value) || a.at < b.at ? a : b;
     }
-    // Returns whether `value`, whose index is larger than that of `acc`, replaces `acc`. An equal value does not.
+    // Returns whether `value`, whose index is larger than the index in `acc`, replaces the value in `acc`. An equal value does not replace
+    // it.
     __device__ static bool replaces(const T& value, const Acc& acc) {
         const bool worse = Smallest ? op::less_equal(acc.value, value) : op::less_equal(value, acc.value);
         return acc.at < 0 || (!worse && !op::isnan(acc.value));

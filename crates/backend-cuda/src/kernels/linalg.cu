@@ -1,8 +1,9 @@
-// Kernels of family Linalg for batches of matrices in C order, one team for each matrix. Requires types.cuh and linalg.cuh.
+// Kernels of the family `Linalg` for batches of matrices in C order, one team for each matrix. Requires types.cuh and linalg.cuh.
 //
-// OPERATION is the index of one of the operations below. OPTION is its option. The inputs are matrices `a` (m, n) and, for linear systems,
-// `b` (n, k). If TEAM is 1, ROWS, COLUMNS and RIGHT are the extents, and ARENA is the size of a team's memory in bytes. If TEAM is greater
-// than 1, SHARED is 1 if the team's memory is shared memory, and 0 if it is in the workspace.
+// A team is the group of threads that share a matrix. OPERATION is one of the operation constants below, and OPTION its flags. The inputs
+// are matrices `a` (m, n) and, for linear systems, `b` (n, k). If TEAM is 1, ROWS, COLUMNS and RIGHT are the extents, and ARENA is the size
+// of a team's memory in bytes. If TEAM is greater than 1, SHARED is 1 if the team's memory is shared memory, and 0 if it is in the
+// workspace.
 
 #define SOLVE 0
 #define INVERSE 1
@@ -34,12 +35,12 @@ struct Arena {
         next += (count * sizeof(U) + 15) / 16 * 16;
         return start;
     }
-    // An odd pitch avoids conflicts between the banks of shared memory.
+    // An odd distance between rows avoids bank conflicts in shared memory.
     __device__ Matrix matrix(int rows, int columns) {
         const int pitch = TEAM == 1 ? columns : columns | 1;
         return Matrix{take<T>(i64(rows) * pitch), rows, columns, pitch, 1};
     }
-    // A matrix with contiguous columns, for rotations of columns by several threads.
+    // A matrix with contiguous columns, whose columns are rotated by several threads.
     __device__ Matrix columns(int rows, int columns) {
         const int pitch = TEAM == 1 ? rows : rows | 1;
         return Matrix{take<T>(i64(columns) * pitch), rows, columns, 1, pitch};
@@ -59,7 +60,7 @@ template <class U> __device__ inline void fill(U* to, i64 count, U value) {
     for (i64 n = team_rank(); n < count; n += TEAM) to[n] = value;
 }
 
-// Returns the position of element `n` of `values` in descending or ascending order. Equal values keep the order of their indices.
+// Returns the position of element `n` in the sorted `values`, in descending or ascending order. Equal values keep their order.
 __device__ inline int sorted_position(const R* values, int count, int n, bool descending) {
     int before = 0;
     for (int other = 0; other < count; other++) {
@@ -130,7 +131,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
         static_cast<T*>(out0)[index] = sign;
         static_cast<R*>(out1)[index] = log;
 #else
-        // A partial product may overflow or underflow although the determinant does not.
+        // Intermediate products may overflow or underflow even if the determinant does not.
         const R size = magnitude_of_parts(product);
         const bool direct = is_finite(size) && size >= (sizeof(R) == 4 ? R(1.17549435e-38) : R(2.2250738585072014e-308));
         static_cast<T*>(out0)[index] = direct || vanishes ? product : scale(sign, ::exp(log));
@@ -187,7 +188,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
         fill(out, i64(n) * k, number(not_a_number()));
         return false;
     }
-    // A transposed upper triangle is a lower one.
+    // The transpose of an upper triangle is a lower triangle.
     if (((OPTION & UPPER) != 0) == ((OPTION & TRANSPOSED) != 0)) solve_lower(factor, x, OPTION & UNIT);
     else solve_upper(factor, x, OPTION & UNIT);
     store(out, x);
@@ -237,7 +238,8 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     sync();
     for (int j = team_rank(); j < columns; j += TEAM) s[converged ? sorted_position(values, columns, j, true) : j] = scalbn(values[j], -exponent);
 #if OPTION & VECTORS
-    // The left vectors of the tall matrix: columns of `w` of norm 1 in the order of the values, then completed ones.
+    // The left singular vectors of the tall matrix: the normalised columns of `w` in the order of the singular values, then columns that
+    // complete the basis.
     const int width = OPTION & FULL ? rows : columns;
     Matrix u = arena.matrix(rows, width);
     T* dots = arena.take<T>(width);

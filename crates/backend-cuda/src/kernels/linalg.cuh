@@ -102,7 +102,7 @@ __device__ inline R team_sum(R x, TeamShared& shared) {
 }
 #endif
 
-// ---- matrices: `down` and `across` are the strides of rows and columns ----
+// ---- matrices: `down` and `across` are the strides between rows and between columns ----
 
 struct Matrix {
     T* data;
@@ -129,8 +129,8 @@ __device__ inline R largest(Matrix a, TeamShared& shared) {
     return team_max(most, shared);
 }
 
-// Multiplies the matrix by a power of two so that squares of its elements neither overflow nor vanish. Returns the exponent of the
-// factor, by which results have to be divided, or false in `finite` for NaN and infinities.
+// Multiplies the matrix by a power of two so that squares of its elements neither overflow nor underflow. Returns the exponent of the
+// factor. Results must be divided by this factor. Sets `finite` to false if the matrix has NaN or infinities.
 __device__ inline int normalize(Matrix a, TeamShared& shared, bool& finite) {
     const R most = largest(a, shared);
     finite = is_finite(most);
@@ -156,7 +156,7 @@ __device__ inline void eliminate(Matrix a, int* pivots, TeamShared& shared) {
             most = x > most ? x : most;
         }
         most = team_max(most, shared);
-        // Every thread finds the first row with the maximum. NaN compares false and is not selected, as in LAPACK.
+        // Every thread selects the first row with the maximum. As in LAPACK, NaN is never selected, because it compares false.
         int pivot = j;
         for (int i = j; i < a.rows; i++) {
             if (magnitude_of_parts(a(i, j)) == most) {
@@ -263,7 +263,7 @@ __device__ inline void apply_reflection(Matrix a, int j, T tau, Matrix x, int le
 __device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = 0; j < k; j++) {
-        // The norm of the column, scaled by its largest element.
+        // Computes the norm of the column divided by its largest element, so that the squares do not overflow.
         R most = 0;
         for (int i = j + team_rank(); i < a.rows; i += TEAM) {
             const R x = magnitude_of_parts(a(i, j));
@@ -306,10 +306,10 @@ __device__ inline void form_q(Matrix a, const T* taus, Matrix q) {
     }
 }
 
-// ---- Jacobi rotations over pairs of columns, in the order of a round-robin tournament ----
+// ---- Jacobi rotations of pairs of columns, in the order of a round-robin tournament ----
 
-// Sets `p` < `q` to pair number `game` of round `round`. A tournament of an even number of `players` has players - 1 rounds of players / 2
-// disjoint pairs, and each pair occurs once.
+// Sets `p` < `q` to the columns of pair number `game` in round `round`. With an even number of `players` (columns), there are players - 1
+// rounds of players / 2 disjoint pairs. Each pair occurs once.
 __device__ inline void tournament_pair(int round, int game, int players, int& p, int& q) {
     const int others = players - 1;
     p = game == 0 ? others : (round + game) % others;
@@ -347,7 +347,7 @@ __device__ inline void rotate(const Rotation& r, T& p, T& q) {
     q = add(scale(multiply(r.phase, x), r.s), scale(y, r.c));
 }
 
-// Returns the Frobenius norm of a matrix that `normalize` has scaled, so that the squares neither overflow nor vanish.
+// Returns the Frobenius norm of a matrix that `normalize` has scaled, so that the squares neither overflow nor underflow.
 __device__ inline R frobenius(Matrix a, TeamShared& shared) {
     R sum = 0;
     for_each(0, a.rows, 0, a.columns, [&](int i, int j) { sum += square(a(i, j)); });
@@ -370,7 +370,7 @@ __device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, Team
                 if (q >= n) continue;
                 const T x = a(p, q);
                 const R size = magnitude(x);
-                // Elements below the rounding error of the matrix are taken as zero.
+                // Elements below the rounding error of the matrix count as zero.
                 if (size > epsilon() * norm * R(0.1)) {
                     r = rotation(real(a(p, p)), real(a(q, q)), x);
                     off = off > size ? off : size;
@@ -411,7 +411,7 @@ __device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, Team
     return false;
 }
 
-// Number of threads that share a pair of columns: a power of two, at most a warp.
+// Number of threads that share a pair of columns: a power of two, at most 32.
 __device__ inline int group_size(int games) {
     int size = 1;
     while (size < 32 && size * 2 * games <= TEAM) size *= 2;
@@ -435,7 +435,7 @@ __device__ inline bool orthogonalize(Matrix w, Matrix v, R negligible, TeamShare
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
         R changed = 0;
         for (int round = 0; round < players - 1; round++) {
-            // All groups run the same number of iterations, because the shuffles of the sums need all threads of a warp.
+            // All groups run the same number of iterations, because all threads of a warp must take part in the shuffles.
             for (int first = 0; first < games; first += groups) {
                 const int game = first + team_rank() / size;
                 int p = 0, q = n;
@@ -494,7 +494,7 @@ __device__ inline void complete_basis(Matrix u, int first, T* dots, TeamShared& 
                 R sum = 0;
                 for (int i = team_rank(); i < u.rows; i += TEAM) sum += square(u(i, j));
                 norm = sqrt(team_sum(sum, shared));
-                // At least one unit vector has a remainder of this norm, because the earlier columns do not span the space.
+                // The earlier columns do not span the space, so at least one unit vector leaves a remainder of this norm.
                 if (norm * norm * 2 * u.rows < 1) break;
             }
             if (norm * norm * 2 * u.rows < 1) continue;

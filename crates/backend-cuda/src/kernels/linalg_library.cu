@@ -1,7 +1,7 @@
-// Kernels around the routines of cuSOLVER and cuBLAS, for `count` matrices at equal distances. Requires types.cuh and linalg.cuh, with a
-// TEAM of 1.
+// Kernels that prepare the inputs and check the results of cuSOLVER and cuBLAS, for `count` matrices at equal distances. Requires types.cuh
+// and linalg.cuh, with a TEAM of 1.
 //
-// FIELD is the element type. The threads of a grid's x dimension share a matrix, the blocks of its y dimension are matrices.
+// FIELD is the element type. Blocks along x share a matrix. The index along y is the index of the matrix.
 
 using namespace cuprum;
 using namespace cuprum::linalg;
@@ -11,14 +11,14 @@ using namespace cuprum::linalg;
 #define FOR_EACH_ELEMENT(n, size) \
     for (i64 n = i64(blockIdx.x) * THREADS + threadIdx.x; n < size; n += i64(gridDim.x) * THREADS)
 
-// Bits of a magnitude. Their order is that of the numbers, and NaN is above infinity.
+// Returns the bits of a magnitude as an integer. Integers compare as the magnitudes do, and NaN is above infinity.
 __device__ inline u64 magnitude_bits(float x) { return __float_as_uint(fabsf(x)); }
 __device__ inline u64 magnitude_bits(double x) { return __double_as_longlong(fabs(x)); }
 __device__ inline R magnitude_of_bits(u64 bits) {
     if constexpr (sizeof(R) == 4) return __uint_as_float(static_cast<unsigned>(bits));
     else return __longlong_as_double(bits);
 }
-// Returns whether the matrix with this largest magnitude has neither NaN nor infinities.
+// Returns whether the matrix with this largest magnitude is free of NaN and infinities.
 __device__ inline bool has_finite_elements(u64 largest) { return is_finite(magnitude_of_bits(largest)); }
 
 // Returns the exponent e of the power of two by which a matrix is divided, so that products of its elements neither overflow nor underflow.
@@ -31,8 +31,8 @@ __device__ inline int scale_exponent(u64 largest) {
     return exponent > limit || exponent < -limit ? exponent : 0;
 }
 
-// Adds the magnitudes of the elements of column-major matrices to their maxima. `part` selects the elements: all (0), the lower (1) or the
-// upper (2) triangle, of which the imaginary part of the diagonal is excluded.
+// Updates the largest magnitude of each column-major matrix. `part` selects the elements: all (0), the lower (1) or the upper (2) triangle.
+// For triangles, the imaginary part of the diagonal is ignored.
 extern "C" __global__ void __launch_bounds__(THREADS) measure(u64* largest, const T* a, i64 count, i64 rows, i64 columns, int part) {
     FOR_EACH_MATRIX(index, count) {
         const T* matrix = a + index * rows * columns;
@@ -49,7 +49,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) measure(u64* largest, cons
     }
 }
 
-// Scales matrices into the range of the routines. A matrix with NaN or infinities becomes the identity, for which every routine ends.
+// Scales matrices into the range that the library routines support. A matrix with NaN or infinities becomes the identity, for which every
+// routine terminates.
 extern "C" __global__ void __launch_bounds__(THREADS) rescale(const u64* largest, T* a, i64 count, i64 rows, i64 columns) {
     FOR_EACH_MATRIX(index, count) {
         T* matrix = a + index * rows * columns;
@@ -70,8 +71,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) restore_scale(const u64* l
 }
 
 // Reports the first matrix that has no result. `largest` holds the maxima of the inputs, `info` the routine's results, and `diagonal` the
-// factors, (n, n). Each may be null. A failure is an element that is not finite (`input_code`), a result other than 0, a zero on the
-// diagonal (`checks` 1), or a number there that is not positive (`checks` 2). One block runs.
+// factors, (n, n). Each may be null. A matrix has no result if an element is not finite (fault code `input_code`) or `info` is not 0. With
+// `checks` 1, it has no result if the diagonal has a zero. With `checks` 2, every number on the diagonal must be positive. One block runs.
 extern "C" __global__ void __launch_bounds__(THREADS) report_failures(const u64* largest, const int* info, const T* diagonal, i64 count, i64 n,
                                                                       int checks, Fault* fault, u64 input_code, u64 code, u64 op) {
     __shared__ unsigned long long first;
@@ -93,12 +94,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) report_failures(const u64*
     report_fault(fault, finite ? code : input_code, op, static_cast<i64>(first), count);
 }
 
-// Writes the addresses of matrices at equal distances.
+// Writes the addresses of matrices that are at equal distances.
 extern "C" __global__ void __launch_bounds__(THREADS) list_addresses(u64* out, u64 start, u64 step, i64 count) {
     FOR_EACH_ELEMENT(n, count) out[n] = start + u64(n) * step;
 }
 
-// Converts the rows of interchanges, counted from 1, from 32 to 64 bits.
+// Converts pivots (row indices, counted from 1) from 32 to 64 bits.
 extern "C" __global__ void __launch_bounds__(THREADS) widen_pivots(i64* out, const int* pivots, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = pivots[n];
 }
@@ -146,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) make_diagonal_real(T* a, i
     }
 }
 
-// Converts the rows of interchanges from 64 bits, counted from 1, to 32 bits, counted from 0.
+// Converts pivots (row indices) from 64 bits, counted from 1, to 32 bits, counted from 0.
 extern "C" __global__ void __launch_bounds__(THREADS) convert_pivots(int* out, const i64* pivots, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = static_cast<int>(pivots[n] - 1);
 }
@@ -174,7 +175,7 @@ struct ScaledProduct {
         mantissa = shift(mantissa, -by);
         exponent += by;
     }
-    // A factor that is not finite stays so, and zero stays zero.
+    // A product that is NaN, infinite or zero is not normalised and stays so.
     __device__ void multiply_by(T factor, i64 by) {
         mantissa = multiply(mantissa, factor);
         exponent += by;
@@ -214,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* o
         if (rank == 0) {
             const T mantissa = info[index] != 0 ? number(0) : scale(mantissas[0], R(odd[0] ? -1 : 1));
             const R size = magnitude(mantissa);
-            // Beyond this range, every determinant is 0 or infinite.
+            // Beyond this range of exponents, the determinant is 0 or infinite in every dtype.
             const int exponent = static_cast<int>(max(i64(-5000), min(i64(5000), exponents[0])));
             if (log) {
                 out0[index] = size == 0 ? number(0) : scale(mantissa, 1 / size);

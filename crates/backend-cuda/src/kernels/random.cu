@@ -1,11 +1,11 @@
 // Random numbers by a counter-based generator. T is the output's element type.
 
-// R is the type of computations: float64 for float64, float32 for narrower types.
+// R is the type in which numbers are computed: float64 for float64, float32 for narrower types.
 using R = choose<is_same<T, f64>, f64, f32>::type;
 // Number of uniform numbers of type R in a block of the random stream.
 constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 
-// Number of random bits of a uniform number: the digits of T, so that conversions do not round.
+// Number of random bits of a uniform number: the significand bits of T, so that the conversion to T is exact.
 constexpr int UNIFORM_BITS = is_same<T, f64> ? 53 : is_same<T, f16> ? 11 : is_same<T, bf16> ? 8 : 24;
 
 // Returns uniform number `n` of a block of random words: a number in [0, 1) with at most BITS random bits.
@@ -27,7 +27,7 @@ template <int N> __device__ inline void store_numbers(T* out, u64 block, u64 cou
     }
 }
 
-// Writes uniform numbers, scaled as core's struct UniformScaling defines.
+// Writes uniform numbers, scaled as the core crate's struct UniformScaling defines.
 extern "C" __global__ void __launch_bounds__(256)
 random_uniform(T* out, u64 count, u64 key, u64 first_block, u32 stream, R low, R span, R factor, R limit) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;

@@ -1,7 +1,7 @@
 // Random numbers by rejection: each element reads its own counters, one per attempt. T is the output's element type, SAMPLER the struct
 // of the distribution.
 //
-// Every function repeats the operations of the CPU backend's modules `exact_math` and `samplers` in the same order, so that elements have
+// Every function performs the operations of the CPU backend's modules `exact_math` and `samplers` in the same order, so that results have
 // equal bits on every device. `Real` rounds each operation, so none becomes a fused multiply-add. The modules state sources and ranges.
 
 // A float64 number whose operations are rounded one by one.
@@ -121,7 +121,7 @@ struct Uniforms {
     Real u, v, w;
 };
 
-// The random words of one element.
+// The stream of random words for one element of the output.
 struct Attempts {
     u64 key, block;
     u32 stream, next = 0;
@@ -387,7 +387,8 @@ struct HalfTangentOfVonMises {
     }
 };
 
-// Writes random numbers of a distribution. A parameter is the element of an array with `count` elements, or a number where the array is null.
+// Writes random numbers of the distribution SAMPLER. Each parameter is an array of `count` elements, or a single number if its array is
+// null.
 extern "C" __global__ void __launch_bounds__(256)
 random_samples(T* out, u64 count, u64 key, u64 first_block, u32 stream, const f64* first, const f64* second, const f64* third, f64 a, f64 b, f64 c) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;

@@ -12,7 +12,8 @@ __device__ inline Result row_element(const Params& p, const InputOffsets& row, c
 #endif
 }
 
-// Number of rows that a team reduces at once. Teams of up to 8 threads take two rows, so that more loads are in flight.
+// Number of rows that a team reduces at once. Teams (threads that share a row) of up to 8 threads take two rows, so that more loads are in
+// flight.
 #ifdef HAS_ACC_OF_SEVERAL
 constexpr int ROWS_PER_TEAM = 1;
 #else

@@ -1,4 +1,4 @@
-// The kernel of an expression over rows that contains reductions along the rows, such as softmax. A team of threads computes each row.
+// The kernel of an expression over rows that contains reductions along the rows, such as softmax. A team of threads shares each row.
 // Requires rows.cuh, then the generated function `compute_row`.
 
 namespace cuprum {
@@ -10,11 +10,11 @@ KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RAN
     constexpr int TEAMS = BLOCK / TEAM;
     const int rank = threadIdx.x % TEAM;
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS; base < rows; base += static_cast<u64>(gridDim.x) * TEAMS) {
-        // Teams without a row repeat the last row, because all threads of a warp take part in shuffles.
+        // Surplus teams repeat the last row, because all threads of a warp must take part in shuffles.
         const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
         compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
-        // The barrier keeps the totals of the next row from overwriting the present totals. If the expression has several reductions, the
-        // barriers in `team_total` suffice.
+        // Without this barrier, the totals of the next row could overwrite totals that are still being read. If the expression has several
+        // reductions, the barriers in `team_total` suffice.
         if constexpr (TEAM > 32 && FOLDS < 2) __syncthreads();
     }
 }

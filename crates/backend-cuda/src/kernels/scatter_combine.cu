@@ -10,7 +10,8 @@ using namespace cuprum;
 __device__ inline ELEMENT combine(ELEMENT a, ELEMENT b) { return COMBINE(a, b); }
 
 #ifndef GROUPED
-// Replaces `*at` by its combination with `value`: atomically, unless DISTINCT is defined, because the rows are then distinct.
+// Replaces `*at` by its combination with `value`. The update is atomic unless DISTINCT is defined, which states that no two values go to
+// the same element.
 __device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
 #if defined(DISTINCT)
     *at = combine(*at, value);

@@ -1,4 +1,4 @@
-// Stores values of at most 4 bytes at rows of one item, of which the last value of each row remains. Requires resolve_index.cuh.
+// Stores values of at most 4 bytes at rows of one item. If several values go to a row, the last one remains. Requires resolve_index.cuh.
 //
 // ITEM is an element type of 1, 2 or 4 bytes. INDEX_ELEMENT, the element type of the index array, is i32 or i64.
 //
@@ -13,7 +13,8 @@ extern "C" __global__ void __launch_bounds__(256)
 scatter_pack(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count, i64 rows, i64 step, Fault* fault, u64 op) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 n = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; n < count; n += stride) {
-        // Blocks start in order. Later values come first, so that most words are already larger than those of earlier values.
+        // Values are written from last to first. Most words are then already larger than those of the remaining values, whose atomics do
+        // nothing.
         const i64 i = count - 1 - n, index = indices[i], row = resolve_index(index, rows);
         if (row < 0) {
             report_fault(fault, 1, op, index, static_cast<u64>(rows));

@@ -15,19 +15,20 @@ constexpr int WORDS = is_same<Real, f64> ? 2 : 1;
 
 // The exponent field of a double with NaN or an infinity.
 constexpr u32 NOT_FINITE = 2047;
-// For such values, the bits that `sums` holds instead of integers.
+// Bits that `sums` holds instead of integers if a value is NaN or infinite.
 constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
 
 __device__ inline f64 to_double(Real x) { return static_cast<f64>(static_cast<wide_of<Real>>(x)); }
 __device__ inline u32 exponent_field(f64 x) { return static_cast<u32>(__double2hiint(x)) >> 20 & 0x7ff; }
 
 __device__ inline f64 power_of_two(int exponent) { return bits_to_f64(static_cast<u64>(exponent + 1023) << 52); }
-// Returns x * 2^exponent for an exponent of a magnitude up to 2000. The two halves of the exponent neither overflow nor underflow.
+// Returns x * 2^exponent, for |exponent| <= 2000. Multiplying by two half powers neither overflows nor underflows in between.
 __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2); }
-// Returns the exponent of a power of two above all values whose largest exponent field is `field`.
+// Returns the exponent of a power of two that is above all values, from their largest exponent field `field`.
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
-// Writes the largest exponent field of each part, plus 1, to `exponents`. An index out of bounds is recorded in `fault`.
+// Writes the largest exponent field of the values of each part (real or imaginary) of each element, plus 1, to `exponents`. An index out of
+// bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, Fault* fault, u64 op,
                   const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
@@ -49,7 +50,7 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
     }
 }
 
-// Adds the values to `sums`. `bits` is the number of bits of the largest value, which leaves room for the sum of all values.
+// Adds the values to `sums`. `bits` is the number of bits for the largest value, chosen so that the sum of all values fits.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const u32* exponents, u64 bits,
             Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {

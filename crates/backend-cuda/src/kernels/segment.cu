@@ -31,7 +31,7 @@ __device__ inline SegmentRange segment_range(const i64* offsets, u64 segment, i6
     return {0, 0};
 }
 
-// Folds every Width-th element of `range`, starting with its element `first`, in order. The loads of 4 elements are in flight at once.
+// Folds elements first, first + Width, first + 2 * Width, ... of `range`, in order. The loads of 4 elements are in flight at once.
 template <int Width> __device__ inline Acc fold_every_nth(const Params& p, SegmentRange range, int first, BadIndex& bad_index) {
     constexpr int RUN = 4;
     const Fold fold;
@@ -80,7 +80,7 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
         SegmentRange range = {0, 0};
         if (segment < segments) range = segment_range(offsets, segment, length, bad);
         const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
-        // Teams whose segment is long fold an empty range, because all lanes of the warp must take part in shuffles.
+        // Teams whose segment is long fold an empty range here, because all lanes of the warp must take part in shuffles.
         const Acc acc = fold_lanes<TEAM>(fold_every_nth<TEAM>(p, is_long ? SegmentRange{0, 0} : range, rank, bad_index));
         if (rank == 0 && segment < segments && !is_long) {
             out[segment] = Fold::to_result<Result>(acc);

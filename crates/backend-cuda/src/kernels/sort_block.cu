@@ -1,5 +1,5 @@
 // A stable LSD radix sort, in shared memory, of rows of at most TILE elements. One block sorts each row. Requires sort_radix.cuh. The host
-// also defines INDICES (1 if indices are an output, else 0). If the rows are segments on a list, the host defines SEGMENTS.
+// also defines INDICES (1 if indices are an output, else 0). To sort the segments in a list instead of rows, the host defines SEGMENTS.
 
 using namespace cuprum;
 
@@ -58,7 +58,7 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
 template <class T> __device__ inline T* past(T* first, i64 count) { return first == nullptr ? nullptr : first + count; }
 
 #ifdef SEGMENTS
-// Sorts the segments on a list: for each of the first `*count` entries s of `list`, the elements `in[offsets[s]..offsets[s + 1]]`.
+// Sorts the segments in a list: for each of the first `*count` entries s of `list`, the elements `in[offsets[s]..offsets[s + 1]]`.
 extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
 sort_segments(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, const i64* __restrict__ offsets,
               const i64* __restrict__ list, const u32* __restrict__ count) {

@@ -10,7 +10,7 @@ constexpr int THREADS = 256;
 constexpr int TILE = 1024;
 // Maximum length of segments that are sorted by comparing all pairs.
 constexpr int MAX_SHORT = 128;
-// Number of lists of longer segments. Each list has the segments of one range of lengths.
+// Number of lists of segments longer than MAX_SHORT. Each list has the segments of one range of lengths.
 constexpr int LISTS = 3;
 
 struct SegmentLists {

@@ -1,8 +1,8 @@
 // Products of a matrix in compressed row format (CSR) with dense vectors and matrices.
 //
 // T is the element type. For signed integers, however, T is the unsigned type of the same size, whose products and sums have the same bits.
-// I is the type of indices, i32 or i64. TEAM is the number of threads per row, a power of 2 up to 32. In products with matrices, each
-// thread computes PER columns. The order of each sum depends only on TEAM and the length of the row.
+// I is the type of indices, i32 or i64. TEAM is the number of threads that share a row, a power of 2 up to 32. In products with matrices,
+// each thread computes PER columns. The order of each sum depends only on TEAM and the length of the row.
 
 using namespace cuprum;
 
@@ -37,12 +37,12 @@ template <class X> __device__ inline X shuffle_down(X x, int distance) {
     else return __shfl_down_sync(~0u, x, distance);
 }
 
-// The elements of a row.
+// The range of the stored elements of one row.
 struct RowRange {
     i64 begin, end;
 };
 
-// A number in `indptr` or `indices` that is out of bounds. `code` is 0 if all are valid.
+// An invalid number in `indptr` or `indices` that a thread has found. `code` is 0 if there is none.
 struct BadNumber {
     u64 code;
     i64 value;
@@ -64,7 +64,7 @@ struct Matrix {
         return {0, 0};
     }
 
-    // Returns the column of an element. If it is out of bounds, sets `bad` and returns 0.
+    // Returns the column of an element. If the column is out of bounds, sets `bad` and returns 0.
     __device__ i64 column(i64 at, BadNumber& bad) const {
         const i64 index = indices[at];
         if (index >= 0 && index < columns) return index;
@@ -78,7 +78,7 @@ struct Matrix {
     }
 };
 
-// Returns the sum of every Width-th product of a row, from element `first` on.
+// Returns the sum of the products of elements first, first + Width, first + 2 * Width, ... of a row.
 template <int Width> __device__ inline Acc sum_every_nth(const Matrix& m, const T* x, RowRange range, int first, BadNumber& bad) {
     Acc sum = zero();
     #pragma unroll 4
@@ -94,7 +94,7 @@ template <int Lanes> __device__ inline Acc sum_lanes(Acc sum) {
     return sum;
 }
 
-// Writes the product with the vector `x` to `out`.
+// Writes the product of the matrix with the vector `x` to `out`.
 extern "C" __global__ void __launch_bounds__(THREADS)
 csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __restrict__ indices, const T* __restrict__ values,
                  const T* __restrict__ x, i64 rows, i64 columns, i64 count, Fault* fault, u64 op) {
@@ -109,7 +109,7 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         const i64 row = first + team;
         const RowRange range = m.row(row, bad);
         const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
-        // Teams whose row is long sum an empty range, because all lanes of the warp must take part in shuffles.
+        // Teams whose row is long add an empty range here, because all lanes of the warp must take part in shuffles.
         const Acc sum = sum_lanes<TEAM>(sum_every_nth<TEAM>(m, x, is_long ? RowRange{0, 0} : range, rank, bad));
         if (rank == 0 && row < rows && !is_long) out[row] = cast<T>(sum);
         if (!__syncthreads_or(is_long)) continue;
@@ -133,7 +133,7 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
     m.report(bad, fault, op);
 }
 
-// Adds to `sums` the products of every `step`-th element of a row, from element `first` on, with PER columns of `b` from `column` on.
+// Adds products of a row with PER columns of `b`, from `column` on, to `sums`. The elements are first, first + step, first + 2 * step, ...
 __device__ inline void add_products(const Matrix& m, const T* b, i64 width, i64 column, RowRange range, i64 first, i64 step, Acc (&sums)[PER],
                                     BadNumber& bad) {
     #pragma unroll 4
@@ -147,8 +147,8 @@ __device__ inline void add_products(const Matrix& m, const T* b, i64 width, i64 
     }
 }
 
-// Writes the product with the matrix `b` of `width` columns in C order to `out`. The threads of a team compute adjacent columns. Blocks
-// along y compute TEAM * PER columns each.
+// Writes the product of the matrix with the dense matrix `b` of `width` columns in C order to `out`. The threads of a team compute adjacent
+// columns. Blocks along y compute TEAM * PER columns each.
 extern "C" __global__ void __launch_bounds__(THREADS)
 csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __restrict__ indices, const T* __restrict__ values,
                  const T* __restrict__ b, i64 rows, i64 columns, i64 count, i64 width, Fault* fault, u64 op) {

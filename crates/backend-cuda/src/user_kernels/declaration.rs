@@ -42,8 +42,8 @@ enum DeclaredType {
     Any(char),
 }
 
-/// The inputs of a launch. An array argument is a view that is broadcast to the common shape, or the whole array in C order if its
-/// parameter is raw. A scalar argument is `None`.
+/// The inputs of a launch. An array is a view that is broadcast to the common shape. The array of a raw parameter is the whole array in C
+/// order. A scalar argument is `None`.
 pub(super) type InputViews = SmallVec<[Option<NdArray>; 8]>;
 
 impl Parameter {

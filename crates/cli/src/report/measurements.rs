@@ -1,28 +1,28 @@
-//! Measurements from JSON lines. A line that cannot be used is kept with the reason.
+//! Measurements from JSON lines. Lines without a valid measurement are kept in `unused`, with the reason.
 
 use serde_json::Value;
 
-/// The peer name of cuprum's own lines.
-const SUBJECT: &str = "cuprum";
+/// Library name in the JSON lines of cuprum's own measurements.
+const OWN_LIBRARY_NAME: &str = "cuprum";
 
 /// One measurement of a workload by one library.
 #[derive(Clone, Debug)]
 pub struct Measurement {
     pub us: f64,
-    /// The shortest time, if the line has it.
+    /// The shortest time in microseconds, if the JSON line contains it.
     pub min_us: Option<f64>,
-    /// The accelerator that served cuprum's call.
+    /// Name of the accelerator that ran cuprum's call.
     pub served_by: String,
     rates: [Option<f64>; 2],
 }
 
-/// Times and rates that are used. Quotients of others would not be finite.
-const USABLE: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
+/// Range of valid times and rates. Ratios of numbers outside this range could be infinite or zero.
+const VALID_NUMBERS: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
 
-/// The units of limits and rates.
+/// The units in which limits and rates are given.
 const UNITS: [&str; 2] = ["GB_s", "GFLOP_s"];
 
-/// A limit of the command line: a unit with a number, or with a workload whose rate is the limit.
+/// An upper limit of the machine's speed (`--limit`): a unit with a number, or with the name of a workload whose rate is the limit.
 #[derive(Clone, Debug)]
 pub struct Limit {
     unit: usize,
@@ -37,29 +37,29 @@ impl Limit {
     }
 }
 
-/// A workload with cuprum's measurement and those of the peers.
+/// One row of the report: cuprum's measurement of a workload, and the measurements of the other libraries.
 pub struct Row<'a> {
     pub workload: &'a str,
     pub subject: &'a Measurement,
-    /// Measurements in the order of [`Measurements::peers`].
+    /// Measurements of the other libraries, in the order of [`Measurements::peer_names`]. `None` where a library has no measurement.
     pub peers: Vec<Option<&'a Measurement>>,
-    /// The time of the fastest peer divided by cuprum's time.
+    /// Time of the fastest other library divided by cuprum's time.
     pub ratio: Option<f64>,
 }
 
-/// The measurements of several files. Of repeated measurements, the shortest counts.
+/// The measurements of several files. For repeated measurements, the shortest time counts.
 #[derive(Default)]
 pub struct Measurements {
     cells: Vec<(String, String, Measurement)>,
     workloads: Vec<String>,
     peers: Vec<String>,
-    /// Lines that have no valid time, with the origin and the reason.
+    /// Lines without a valid time, each with its file and the reason.
     pub unused: Vec<String>,
     lines: String,
 }
 
 impl Measurements {
-    /// Reads the lines of one file. Lines that do not begin with `{` are other output, and are ignored.
+    /// Reads the JSON lines of one file, whose name is `origin`. Skips lines that do not begin with `{`, which are other output.
     pub fn read(&mut self, origin: &str, text: &str) {
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| line.starts_with('{')) {
             self.lines.push_str(line);
@@ -79,8 +79,8 @@ impl Measurements {
         if let Some(error) = text("error") {
             return Err(format!("{workload}: {peer}: {error}"));
         }
-        let usable = |key: &str| value[key].as_f64().filter(|number| USABLE.contains(number));
-        // Launches without dispatch have host times only. They are no workloads.
+        let usable = |key: &str| value[key].as_f64().filter(|number| VALID_NUMBERS.contains(number));
+        // Skips launches without dispatch. They have host times only and are not workloads.
         let us = usable("gpu_us").or(usable("us")).ok_or_else(|| format!("{workload}: {peer}: lacks a time between 1e-6 and 1e15 us"))?;
         let served_by = text("served_by").unwrap_or_default().to_string();
         let measurement = Measurement { us, min_us: usable("min_us"), served_by, rates: UNITS.map(usable) };
@@ -101,16 +101,18 @@ impl Measurements {
         self.cells.iter().find(|(w, p, _)| w == workload && p == peer).map(|(_, _, m)| m)
     }
 
-    /// Returns the names of the peers.
-    pub fn peers(&self) -> Vec<&str> {
-        self.peers.iter().map(String::as_str).filter(|p| *p != SUBJECT).collect()
+    /// Returns the names of the other libraries.
+    pub fn peer_names(&self) -> Vec<&str> {
+        self.peers.iter().map(String::as_str).filter(|p| *p != OWN_LIBRARY_NAME).collect()
     }
 
-    /// Returns the rows that cuprum has: losses first, then by ratio, then rows without a peer.
+    /// Returns one row for each of cuprum's measurements: first the workloads where another library is faster, in order of the ratio, then
+    /// workloads without another library.
     pub fn rows(&self) -> Vec<Row<'_>> {
         let row = |workload: &'_ String| {
-            let (workload, subject) = self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.get(w, SUBJECT)?)))?;
-            let peers: Vec<Option<&Measurement>> = self.peers().iter().map(|p| self.get(workload, p)).collect();
+            let (workload, subject) =
+                self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.get(w, OWN_LIBRARY_NAME)?)))?;
+            let peers: Vec<Option<&Measurement>> = self.peer_names().iter().map(|p| self.get(workload, p)).collect();
             let best = peers.iter().flatten().map(|m| m.us).min_by(f64::total_cmp);
             Some(Row { workload, subject, peers, ratio: best.map(|us| us / subject.us) })
         };
@@ -119,9 +121,9 @@ impl Measurements {
         rows
     }
 
-    /// Returns the number of cuprum's measurements.
+    /// Returns the number of workloads that cuprum has measured.
     pub fn subject_count(&self) -> usize {
-        self.cells.iter().filter(|(_, peer, _)| peer == SUBJECT).count()
+        self.cells.iter().filter(|(_, peer, _)| peer == OWN_LIBRARY_NAME).count()
     }
 
     /// Returns the JSON lines of all files.
@@ -129,15 +131,15 @@ impl Measurements {
         &self.lines
     }
 
-    /// Returns the numbers of rows, peers and lines that are not used.
+    /// Returns a sentence with the numbers of rows, other libraries and unused lines.
     pub fn describe(&self) -> String {
-        format!("{} workloads, {} peers, {} lines without a time", self.subject_count(), self.peers().len(), self.unused.len())
+        format!("{} workloads, {} peers, {} lines without a time", self.subject_count(), self.peer_names().len(), self.unused.len())
     }
 
-    /// Returns the index of the unit and the rate of a limit.
+    /// Resolves a limit to an index in [`UNITS`] and a rate in this unit.
     pub fn resolve(&self, limit: &Limit) -> Result<(usize, f64), String> {
-        let rate = limit.value.parse::<f64>().ok().or_else(|| self.get(&limit.value, SUBJECT)?.rates[limit.unit]);
-        let rate = rate.filter(|r| USABLE.contains(r));
+        let rate = limit.value.parse::<f64>().ok().or_else(|| self.get(&limit.value, OWN_LIBRARY_NAME)?.rates[limit.unit]);
+        let rate = rate.filter(|r| VALID_NUMBERS.contains(r));
         let unit = UNITS[limit.unit];
         rate.map(|rate| (limit.unit, rate))
             .ok_or_else(|| format!("'{}' is neither a number between 1e-6 and 1e15 nor a workload with {unit}", limit.value))
@@ -145,24 +147,24 @@ impl Measurements {
 }
 
 impl Measurement {
-    /// Returns the rate with its unit.
+    /// Formats the rate with its unit. Returns `None` if the measurement has no rate.
     pub fn rate(&self) -> Option<String> {
         let [bytes, flops] = self.rates;
         bytes.map(|r| format!("{r:.1} GB/s")).or(flops.map(|r| format!("{:.3} TFLOP/s", r / 1e3)))
     }
 
-    /// Returns the share of the first of `limits` whose unit this measurement has.
+    /// Returns the rate as a fraction of the first of `limits` in the same unit. `limits` are pairs of an index in [`UNITS`] and a rate.
     pub fn share(&self, limits: &[(usize, f64)]) -> Option<f64> {
         limits.iter().find_map(|&(unit, limit)| self.rates[unit].map(|rate| rate / limit))
     }
 }
 
-/// Returns the operation of a workload: its name up to the first underscore.
-pub fn operation(workload: &str) -> &str {
+/// Returns the name of the operation: the part of `workload` before the first underscore.
+pub fn operation_of_workload(workload: &str) -> &str {
     workload.split('_').next().unwrap_or(workload)
 }
 
-/// Returns the geometric mean of ratios, or `None` without ratios.
+/// Returns the geometric mean of `ratios`, or `None` if the slice is empty.
 pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     (!ratios.is_empty()).then(|| (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp())
 }

@@ -1,13 +1,13 @@
-//! The HTML of the report. Every text from files is escaped.
+//! The HTML of the report. Text from input files is escaped.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::measurements::{Measurements, Row, geometric_mean, operation};
+use super::measurements::{Measurements, Row, geometric_mean, operation_of_workload};
 use super::sweeps;
 
-/// Light and dark colours, and print. Losses are marked by a word as well as by colour.
+/// CSS for light and dark mode and for print. A word marks losses in addition to the colour.
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1b1b;--paper:#fff;--line:#bbb;--win:#0b6e4f;--loss:#a63d00}\
 @media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#161616;--line:#555;--win:#5cc8a0;--loss:#ff9d5c}}\
@@ -19,7 +19,7 @@ svg line{stroke:var(--line)}.sweeps{display:flex;flex-wrap:wrap}figure{margin:.5
 .c0{stroke:#0b6e4f;stroke-width:3}.c1{stroke:#a63d00}.c2{stroke:#3b5bbf}.c3{stroke:#8a3fa0}.c4{stroke:#7a6a00}.c5{stroke:#777}\
 svg text[class^=c]{stroke:none}@media print{body{max-width:none;background:#fff;color:#000}table{display:table;font-size:9px}}";
 
-/// The rules by which the measurements are comparable.
+/// The rules that make the measurements comparable, as shown on the page.
 const RULES: [&str; 5] = [
     "All libraries compute the same workload with the same dtypes and shapes.",
     "Each peer uses its best public idiom; the scripts of the peers show the code.",
@@ -28,7 +28,7 @@ const RULES: [&str; 5] = [
     "A ratio is the time of the fastest peer divided by the time of cuprum: above 1, cuprum is faster.",
 ];
 
-/// Returns `text` with the characters of HTML's syntax replaced. Control characters become U+FFFD.
+/// Returns `text` escaped for HTML. Control characters become U+FFFD.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -61,8 +61,8 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
     page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
     page += &summary(&rows);
     page += &ratios_chart(&rows);
-    page += &sweeps::charts(&rows, &measurements.peers());
-    page += &table(&rows, &measurements.peers(), limits);
+    page += &sweeps::charts(&rows, &measurements.peer_names());
+    page += &table(&rows, &measurements.peer_names(), limits);
     if !measurements.unused.is_empty() {
         let items: String = measurements.unused.iter().map(|u| format!("<li>{}</li>", escape(u))).collect();
         page += &format!("<h2>Lines without a time</h2>\n<ul>{items}</ul>\n");
@@ -71,7 +71,7 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
     page + &format!("<h2>Lines</h2>\n<details><summary>All JSON lines</summary><pre>{lines}</pre></details>\n</body></html>\n")
 }
 
-/// Returns a table of the machine's facts, or nothing if they are unknown.
+/// Returns a table with the properties of the machine, or an empty string if they are unknown.
 fn describe_machine(machine: &Value) -> String {
     let word = |v: &Value| v.as_str().map(str::to_string).unwrap_or_else(|| if v.is_null() { String::new() } else { v.to_string() });
     let mut facts = vec![("cuprum".to_string(), word(&machine["version"])), ("threads".to_string(), word(&machine["threads"]))];
@@ -87,10 +87,10 @@ fn describe_machine(machine: &Value) -> String {
     if rows.is_empty() { String::new() } else { format!("<h2>Machine</h2>\n<table>{rows}</table>\n") }
 }
 
-/// Returns the geometric means of the ratios, of all rows and by operation.
+/// Returns the geometric means of the speed ratios: of all rows, and of each operation.
 fn summary(rows: &[Row]) -> String {
     let ratios = |wanted: Option<&str>| -> Vec<f64> {
-        rows.iter().filter(|r| wanted.is_none_or(|w| operation(r.workload) == w)).filter_map(|r| r.ratio).collect()
+        rows.iter().filter(|r| wanted.is_none_or(|w| operation_of_workload(r.workload) == w)).filter_map(|r| r.ratio).collect()
     };
     let all = ratios(None);
     let Some(mean) = geometric_mean(&all) else {
@@ -99,8 +99,8 @@ fn summary(rows: &[Row]) -> String {
     let losses = all.iter().filter(|r| **r < 1.0).count();
     let mut operations: Vec<&str> = Vec::new();
     for row in rows.iter().filter(|r| r.ratio.is_some()) {
-        if !operations.contains(&operation(row.workload)) {
-            operations.push(operation(row.workload));
+        if !operations.contains(&operation_of_workload(row.workload)) {
+            operations.push(operation_of_workload(row.workload));
         }
     }
     let mut means: Vec<(f64, &str, usize)> =
@@ -115,7 +115,7 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
-/// Returns bars of the ratios on a logarithmic axis: losses reach left of 1x, the others right.
+/// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, the others to the right.
 fn ratios_chart(rows: &[Row]) -> String {
     // Rows of several sizes have curves of their own.
     let single = rows.iter().filter(|r| sweeps::function_and_power(r.workload).is_none());
@@ -152,7 +152,7 @@ fn ratios_chart(rows: &[Row]) -> String {
     svg + &format!("<line x1=\"{one:.1}\" x2=\"{one:.1}\" y1=\"0\" y2=\"{height}\"/></svg>\n")
 }
 
-/// Returns the table of all rows.
+/// Returns the HTML table of all rows.
 fn table(rows: &[Row], peers: &[&str], limits: &[(usize, f64)]) -> String {
     let mut head =
         String::from("<th>workload</th><th>x best</th><th>median us</th><th>minimum us</th><th>rate</th><th>of limit</th><th>by</th>");

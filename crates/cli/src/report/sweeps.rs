@@ -126,7 +126,7 @@ mod tests {
     fn charts_of(lines: &[String]) -> String {
         let mut measurements = Measurements::default();
         measurements.read("file.log", &lines.concat());
-        charts(&measurements.rows(), &measurements.peers())
+        charts(&measurements.rows(), &measurements.peer_names())
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub struct MissingAccelerator {
     pub help: String,
 }
 
-/// Facts of the machine and the run, beside the results.
+/// Facts about the machine and the run that the results do not contain.
 pub struct Facts {
     /// Accelerators that are not available.
     pub missing: Vec<MissingAccelerator>,
@@ -23,23 +23,23 @@ pub struct Facts {
     pub little_memory: bool,
 }
 
-/// Minimum ratio at which an order of accelerators counts as faster than the base.
+/// Minimum speed-up at which an accelerator order counts as faster than the device's own accelerator.
 const NOTABLE_RATIO: f64 = 1.1;
 
 /// Returns the sentences "Fast here", "Missing here" and "Try next".
 pub fn sentences(results: &[TourResult], facts: &Facts) -> [String; 3] {
-    [fast(results), missing(results, facts), next(results, facts)]
+    [fast_here_sentence(results), missing_here_sentence(results, facts), try_next_sentence(results, facts)]
 }
 
-/// Returns the valid results of `device`.
-fn of_device(results: &[TourResult], on_cpu: bool) -> impl Iterator<Item = &TourResult> {
+/// Returns the valid results of the CPU if `on_cpu`, else of the other devices.
+fn results_of_device(results: &[TourResult], on_cpu: bool) -> impl Iterator<Item = &TourResult> {
     results.iter().filter(move |r| r.agrees && r.device_us.is_finite() && r.device_us > 0.0 && (r.device == "cpu") == on_cpu)
 }
 
 /// Returns the fastest result of each workload on the CPU or on other devices.
-fn fastest(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
+fn fastest_results(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
     let mut best: Vec<&TourResult> = Vec::new();
-    for result in of_device(results, on_cpu) {
+    for result in results_of_device(results, on_cpu) {
         match best.iter_mut().find(|b| b.work == result.work) {
             Some(b) if result.device_us < b.device_us => *b = result,
             Some(_) => {}
@@ -49,23 +49,23 @@ fn fastest(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
     best
 }
 
-/// Returns pairs of the fastest results on another device and on the CPU, with the CPU's time divided by the device's.
+/// Returns each workload's fastest results on another device and on the CPU, with the CPU's time divided by the device's time.
 fn device_gains(results: &[TourResult]) -> Vec<(&TourResult, f64)> {
-    let on_cpu = fastest(results, true);
+    let on_cpu = fastest_results(results, true);
     let gain = |r: &TourResult| on_cpu.iter().find(|c| c.work == r.work).map(|c| c.device_us / r.device_us);
-    fastest(results, false).into_iter().filter_map(|r| gain(r).map(|g| (r, g))).collect()
+    fastest_results(results, false).into_iter().filter_map(|r| gain(r).map(|g| (r, g))).collect()
 }
 
-fn largest<'a, T>(items: impl IntoIterator<Item = &'a (T, f64)>) -> Option<&'a (T, f64)>
+fn largest_by_value<'a, T>(items: impl IntoIterator<Item = &'a (T, f64)>) -> Option<&'a (T, f64)>
 where
     T: 'a,
 {
     items.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn fast(results: &[TourResult]) -> String {
+fn fast_here_sentence(results: &[TourResult]) -> String {
     let gains = device_gains(results);
-    if let Some((best, gain)) = largest(&gains).filter(|(_, gain)| *gain > 1.0) {
+    if let Some((best, gain)) = largest_by_value(&gains).filter(|(_, gain)| *gain > 1.0) {
         let faster = gains.iter().filter(|(_, g)| *g > 1.0).count();
         return format!(
             "Fast here: {} computes {} in {}, {gain:.1} times as fast as the CPU, and is faster in {faster} of {}.",
@@ -76,10 +76,10 @@ fn fast(results: &[TourResult]) -> String {
         );
     }
     let rate = |amount: fn(&TourResult) -> f64| {
-        let rates: Vec<(&TourResult, f64)> = of_device(results, true).map(|r| (r, amount(r) / r.device_us / 1e3)).collect();
-        largest(&rates).filter(|(_, rate)| *rate > 0.0).map(|&(r, rate)| (r.work, rate))
+        let rates: Vec<(&TourResult, f64)> = results_of_device(results, true).map(|r| (r, amount(r) / r.device_us / 1e3)).collect();
+        largest_by_value(&rates).filter(|(_, rate)| *rate > 0.0).map(|&(r, rate)| (r.work, rate))
     };
-    // Operations that few bytes limit are measured in bytes per second, products in floating-point operations.
+    // Memory-bound operations are rated in bytes per second, matrix products in floating-point operations.
     let bytes = rate(|r| if r.flops > 0.0 { 0.0 } else { r.bytes }).map(|(work, rate)| format!("moves {rate:.1} GB/s in {work}"));
     let flops = rate(|r| r.flops).map(|(work, rate)| format!("computes {rate:.1} GFLOP/s in {work}"));
     match (bytes, flops) {
@@ -89,7 +89,7 @@ fn fast(results: &[TourResult]) -> String {
     }
 }
 
-fn missing(results: &[TourResult], facts: &Facts) -> String {
+fn missing_here_sentence(results: &[TourResult], facts: &Facts) -> String {
     let wrong = results.iter().filter(|r| !r.agrees).count();
     if wrong > 0 {
         return format!("Missing here: correct results; {wrong} of {} are wrong or failed.", plural(results.len(), "result"));
@@ -107,7 +107,7 @@ fn missing(results: &[TourResult], facts: &Facts) -> String {
     }
 }
 
-fn next(results: &[TourResult], facts: &Facts) -> String {
+fn try_next_sentence(results: &[TourResult], facts: &Facts) -> String {
     if let Some(wrong) = results.iter().find(|r| !r.agrees) {
         return format!("Try next: report {} on {} with the output of `cuprum info`.", wrong.work, wrong.device);
     }
@@ -115,11 +115,11 @@ fn next(results: &[TourResult], facts: &Facts) -> String {
         return format!("Try next: for {}, {}.", accelerator.name, accelerator.help.trim_end_matches('.'));
     }
     let base_time = |r: &TourResult| results.iter().find(|b| b.work == r.work && b.device == r.device && b.accelerators.is_empty());
-    let gains: Vec<(&TourResult, f64)> = of_device(results, false)
+    let gains: Vec<(&TourResult, f64)> = results_of_device(results, false)
         .filter(|r| !r.accelerators.is_empty())
         .filter_map(|r| base_time(r).map(|b| (r, b.device_us / r.device_us)))
         .collect();
-    match largest(&gains).filter(|(_, gain)| *gain >= NOTABLE_RATIO) {
+    match largest_by_value(&gains).filter(|(_, gain)| *gain >= NOTABLE_RATIO) {
         Some((r, gain)) => format!(
             "Try next: `cuprum tune` and CUPRUM_ACCELERATORS=auto; {} is {gain:.1} times as fast as the base in {}.",
             r.accelerators, r.work

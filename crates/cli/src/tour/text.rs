@@ -1,6 +1,6 @@
-//! Text of the tour that fits its width.
+//! Wrapping of the tour's text to a fixed width.
 
-/// Maximum number of columns of the tour's lines.
+/// Maximum width of a line of the tour, in columns.
 pub const WIDTH: usize = 100;
 
 /// Returns `count` with the noun `noun`, in the plural unless `count` is 1.

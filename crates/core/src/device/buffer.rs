@@ -309,7 +309,7 @@ pub fn try_reserve<T>(op: &'static str, values: &mut Vec<T>, additional: usize) 
     let nbytes = values.len().saturating_add(additional).saturating_mul(size_of::<T>());
     host_pool::check_limit(op, nbytes)?;
     let reserved = if values.is_empty() { values.try_reserve_exact(additional) } else { values.try_reserve(additional) };
-    reserved.map_err(|_| out_of_memory(op, nbytes))
+    reserved.map_err(|_| out_of_memory_error(op, nbytes))
 }
 
 /// Collects an iterator into a vector, as [`Iterator::collect`] does, with fallible allocation.
@@ -335,7 +335,7 @@ pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<(
     if text.capacity() - text.len() < more.len() {
         let nbytes = text.len().saturating_add(more.len());
         host_pool::check_limit(op, nbytes)?;
-        text.try_reserve(more.len()).map_err(|_| out_of_memory(op, nbytes))?;
+        text.try_reserve(more.len()).map_err(|_| out_of_memory_error(op, nbytes))?;
     }
     text.push_str(more);
     Ok(())
@@ -349,7 +349,7 @@ pub fn check_memory_available(op: &'static str, nbytes: usize) -> Result<()> {
     try_reserve(op, &mut Vec::<u8>::new(), nbytes)
 }
 
-fn out_of_memory(op: &'static str, requested: usize) -> Error {
+fn out_of_memory_error(op: &'static str, requested: usize) -> Error {
     let limit = crate::settings::cpu_memory_limit();
     Error::OutOfMemory { op, device: Device::CPU, requested, used: HostBuffer::bytes_in_use(), limit }
 }

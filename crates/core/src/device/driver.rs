@@ -44,8 +44,8 @@ pub trait DeviceEvent: Send + Sync {
 
 /// The driver of a device: memory, copies, synchronisation.
 ///
-/// Each kind of device has a chain of accelerators. The last one, the base accelerator, provides the drivers of all devices of its kind
-/// ([`Accelerator::base`](crate::Accelerator::base)). The optional accelerators come before it.
+/// Each kind of device has a chain of accelerators, which dispatch tries in order. The last one is the device's own accelerator, the
+/// fallback of every call (base). It provides the drivers of all devices of its kind ([`Accelerator::base`](crate::Accelerator::base)).
 pub trait DeviceDriver: Send + Sync {
     /// Allocates `nbytes` of memory with undefined contents, for work that is queued on `stream` afterwards.
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;

@@ -27,7 +27,7 @@ impl HostBuffer {
     }
 }
 
-/// The driver of the host device. The base accelerator of the CPU backend provides this driver.
+/// The driver of the host device. The accelerator `cpu` provides this driver.
 pub struct HostDriver {
     info: fn() -> DeviceInfo,
 }

@@ -40,7 +40,7 @@ static POOL: Mutex<LargeBlockCache> =
 /// The cache of free large blocks, by block size.
 struct LargeBlockCache {
     classes: BTreeMap<usize, Vec<FreeBlock>>,
-    /// Number of frees so far: the time stamp that orders blocks by age.
+    /// Number of free operations so far. Serves as the time stamp that orders blocks by age.
     clock: u64,
     /// Bytes obtained from the system, in use and free.
     reserved: usize,
@@ -59,7 +59,7 @@ struct FreeBlock {
 // SAFETY: the pool has the only pointer to a free block's memory, so any thread may use or free it.
 unsafe impl Send for FreeBlock {}
 
-/// Free blocks that the pool returns to the system, with their sizes.
+/// Free blocks that are removed from the cache and returned to the system, with their sizes.
 type Evicted = SmallVec<[(FreeBlock, usize); 4]>;
 
 fn lock_pool() -> MutexGuard<'static, LargeBlockCache> {
@@ -161,8 +161,8 @@ pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
     }
 }
 
-/// Maximum size of the cache of free large blocks, in bytes: a quarter of physical memory, or 1 GiB if the size of that is unknown. The
-/// memory limit, less the memory in use, may reduce this size.
+/// Maximum size of the cache of free large blocks, in bytes: a quarter of physical memory, or 1 GiB if the size of physical memory is
+/// unknown. A memory limit may reduce the size to the limit minus the memory in use.
 fn cache_limit() -> usize {
     static QUARTER_OF_MEMORY: OnceLock<usize> = OnceLock::new();
     let quarter = *QUARTER_OF_MEMORY.get_or_init(|| match settings::physical_memory() / 4 {
@@ -320,7 +320,7 @@ pub(crate) fn stats() -> MemoryStats {
     }
 }
 
-/// Returns the value of [`USED_BYTES`].
+/// Returns the number of bytes of host memory in use ([`USED_BYTES`]).
 pub(crate) fn used_bytes() -> usize {
     USED_BYTES.load(Ordering::Relaxed)
 }

@@ -57,7 +57,7 @@ impl Stream {
         scoped.ok().flatten().unwrap_or(Stream { device, id: 0 })
     }
 
-    /// Runs `f` with this stream as the current stream of its device on this thread.
+    /// Runs `f` with this stream as the current stream of its device on this thread, like `with stream:` in CuPy.
     ///
     /// Deferred work runs on the stream that is current at its evaluation: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
     pub fn scope<R>(self, f: impl FnOnce() -> R) -> R {

@@ -1,5 +1,5 @@
-//! Dispatch of calls, with their tracing spans. A call runs on the first kernel that accepts it, in the order of the chain for its family
-//! and device.
+//! Dispatch of calls, with their tracing spans. Each device has a chain of accelerators. A call runs on the first kernel in the chain that
+//! accepts it.
 
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
 use crate::settings::{self, HostFallback};
 use crate::tuning::{self, Advice};
 
-/// Runs `call` on the first kernel that accepts it, in the order of the chain for its family and device.
+/// Runs `call` on the first kernel that accepts it. Kernels are tried in the order of the device's chain of accelerators.
 ///
 /// # Errors
 /// The error of the kernel that failed. [`Error::Unsupported`] with all reasons if every kernel declines and no fallback applies.
@@ -78,20 +78,20 @@ fn finish_call(call: &Call, served: Result<bool>, state: &mut DispatchState) -> 
     match (served?, state.trial_error.take()) {
         (true, _) => Ok(std::mem::take(&mut state.outputs)),
         (false, None) => run_fallback(call),
-        // An accelerator failed while autotuning measured it on this call. If nothing else serves the call, that error says more than
-        // `Unsupported`.
+        // An accelerator failed while autotuning measured it on this call. If no other kernel serves the call, its error is more
+        // informative than `Unsupported`.
         (false, Some(trial_error)) => run_fallback(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { trial_error } else { e }),
     }
 }
 
-/// State of one call on its way through the chain.
+/// State of one call while dispatch tries the kernels of the chain of accelerators.
 struct DispatchState {
     /// Capabilities that the call needs.
     needed: Capabilities,
     wants_reasons: bool,
     /// The accelerator that ran the call; `None` until one has.
     served_by: Option<&'static str>,
-    /// Outputs of the call. They are a field, because returning them through several functions takes longer than a small call.
+    /// Outputs of the call. Stored here, because returning them through several functions would take longer than a small call.
     outputs: Outputs,
     /// Whether a kernel declined for a temporary reason.
     declined_temporarily: bool,
@@ -123,7 +123,7 @@ impl DispatchState {
     }
 }
 
-/// Tries the kernel of `entry`. Returns whether it served the call.
+/// Tries the kernel of `entry`. Returns whether the kernel served the call.
 fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
     if let Err(why) = check_static_filter(entry, call, state.needed) {
         state.record_decline(entry.accelerator, why);
@@ -142,7 +142,7 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
     }
 }
 
-/// Runs the kernel of `entry`, whose filter accepts `call`.
+/// Runs the kernel of `entry`, which declares that it takes the operations and dtypes of `call`.
 #[inline]
 fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
     if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_without_targets(call, entry) }
@@ -157,13 +157,13 @@ fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
     (entry.kernel.run)(&Call { outputs: &call.new_outputs(), ..*call })
 }
 
-/// Tries the kernels of the chain in order. Under the order `auto`, the kernels of the accelerator that tuning advises come
-/// first. Returns whether a kernel served the call.
+/// Tries the kernels of the chain of accelerators in order. Under the order `auto`, kernels of the accelerator that tuning recommends are
+/// tried first. Returns whether a kernel served the call.
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::current_chains()?;
     if chains.is_auto() && call.has_targets() && !call.work.request().updates_target() {
-        // A call that writes to an existing buffer (its target) is measured with a new buffer. A failing kernel could otherwise overwrite a
-        // target that is also an input, before the next kernel reads that input.
+        // While a call is measured, it writes to a new buffer instead of its target, an existing buffer. A failing kernel could otherwise
+        // overwrite a target that is also an input of the next kernel.
         return run_chain(&Call { outputs: &call.new_outputs(), ..*call }, state);
     }
     let chain = chains.get(call.family(), call.device.kind());
@@ -178,7 +178,7 @@ fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     }
 }
 
-/// Tries kernels in order. Returns whether one served the call.
+/// Tries the kernels of `chain` in order. Returns whether one served the call.
 fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>, state: &mut DispatchState) -> Result<bool> {
     for entry in chain {
         if try_kernel(call, entry, state)? {
@@ -188,16 +188,16 @@ fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>,
     Ok(false)
 }
 
-/// Retries the kernels of `chain` with compilation in the foreground, after all have declined and at least one for a temporary reason.
-/// Returns whether one served the call.
+/// Retries the kernels of `chain` after all have declined, at least one for a temporary reason. This time, kernels are compiled in the
+/// foreground. Returns whether one served the call.
 fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
     state.declined.clear();
     let _blocking = ModeGuard::compiling_in_foreground();
     try_kernels(call, chain, state)
 }
 
-/// Tries the accelerator that [`tuning`] advises first, then the rest of the chain. If the call is part of a trial, which measures
-/// accelerators to find the fastest, the call may be timed.
+/// Tries the accelerator that [`tuning`] recommends, then the other accelerators of the chain. If the call is part of a trial, which
+/// measures accelerators to find the fastest, the call may be timed.
 ///
 /// An accelerator that fails or declines during a trial is excluded from the trial, unless it ran out of memory or declined for a temporary
 /// reason. The error of a failed accelerator is returned if no other kernel accepts the call.
@@ -253,7 +253,7 @@ pub(crate) fn device_capabilities(family: Family, device: Device) -> Result<Capa
     Ok(registry::current_chains()?.capabilities(family, device.kind()))
 }
 
-/// Checks that the static filter of the kernel accepts `call`: the `needed` capabilities, operations and dtypes. `Err` is the reason to
+/// Checks that the kernel's declaration (the `needed` capabilities, its operations and its dtypes) accepts `call`. `Err` is the reason to
 /// decline.
 fn check_static_filter(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), &'static str> {
     let kernel = entry.kernel;
@@ -283,12 +283,12 @@ fn check_static_filter(entry: &ChainEntry, call: &Call, needed: Capabilities) ->
     if fits { Ok(()) } else { Err("does not take this dtype") }
 }
 
-/// Handles a call that every kernel declined. Runs the operation's composite (an implementation by other operations) or the host fallback,
-/// else returns an error with every reason.
+/// Handles a call that every kernel declined. If the operation has a composition of other operations, runs that. Otherwise runs the call on
+/// the host if this is allowed, or returns an error with every reason.
 #[cold]
 fn run_fallback(call: &Call) -> Result<Outputs> {
-    // For fused Map and Rows calls, the module `expr` handles `Error::Unsupported`. It runs the composite of a Map operation, with the
-    // scalar arguments that only `expr` knows, and runs each reduction of a Rows call as a separate call.
+    // The module `expr` handles `Error::Unsupported` of fused calls of the families `Map` and `Rows`. For `Map`, it runs the operation as a
+    // composition of others, with scalar arguments that only `expr` knows. For `Rows`, it runs each reduction as a separate call.
     let is_composed = call.op.0.composite.is_some() && call.op.family() != Family::Gather;
     let has_later_fallback = call.program().is_some() && is_composed || call.family() == Family::Rows;
     let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
@@ -319,7 +319,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     drop(guard);
-    // Returns the error of a device that is not available. If the device is available, the base accelerator may lack kernels of the family.
+    // If the device is available, its own (base) accelerator may lack kernels of the family. Otherwise, returns the device's error.
     driver(call.device).map_err(|e| e.with_function_name(call.op.name()))?;
     if let Some(base) = registry::base_of_kind(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::settings::{CompileMode, compile_variable};
 
 /// Returns the compile mode for calls of this thread: the value of `CUPRUM_COMPILE`. If the variable is not set, the mode is
-/// [`CompileMode::Wait`] if the user set an order of accelerators, else [`CompileMode::Background`].
+/// [`CompileMode::Wait`] if the user set the accelerator order, else [`CompileMode::Background`].
 ///
 /// The mode is also [`CompileMode::Wait`] while dispatch retries a call that every kernel declined, and during
 /// [`warm_up`](crate::warm_up()).

@@ -12,7 +12,7 @@ use crate::error::Result;
 
 thread_local! {
     static EXPLAIN_RECORDS: RefCell<Option<Vec<CallRecord>>> = const { RefCell::new(None) };
-    /// Buffers of the inverse matrices that calls of the innermost [`explain`] computed.
+    /// For the innermost [`explain`] of this thread: buffers of the inverse matrices that its calls have computed.
     static INVERSES: RefCell<Vec<Weak<dyn Buffer>>> = const { RefCell::new(Vec::new()) };
 }
 

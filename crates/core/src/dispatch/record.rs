@@ -16,14 +16,14 @@ use crate::op::Family;
 pub struct CallRecord {
     /// NumPy name of the operation. For a fused expression, the name of its last operation.
     pub op: &'static str,
-    /// Family of the kernels that may serve the call.
+    /// The kernel family of the call. Kernels of this family may serve it.
     pub family: Family,
     /// The device of the call.
     pub device: Device,
     /// Dtypes of the inputs, or of the outputs if there are no inputs.
     pub dtypes: Vec<DType>,
-    /// Shapes of the inputs, or of the outputs if there are no inputs. Input shapes are broadcast for Map, Reduce, Rows and Scan, and
-    /// flattened for Select and Histogram.
+    /// Shapes of the inputs, or of the outputs if there are no inputs. In the families `Map`, `Reduce`, `Rows` and `Scan`, input shapes are
+    /// broadcast. In `Select` and `Histogram`, they are flattened.
     pub shapes: Vec<Vec<usize>>,
     /// Dtype and shape of each output. Empty if there are no inputs, and for a launch that bypassed dispatch. Outputs of a selection have
     /// their maximum length.
@@ -32,13 +32,14 @@ pub struct CallRecord {
     pub options: String,
     /// The fused expression, if the call has one. For a launch of a graph, the number of its nodes.
     pub expression: Option<String>,
-    /// Minimum memory traffic in bytes: each distinct input element and each output element once. 0 for a launch of a graph.
+    /// Minimum memory traffic in bytes: the size of all distinct input elements and all output elements. 0 for a launch of a graph.
     pub bytes: usize,
     /// The accelerator that ran the call; `None` if every kernel declined or a kernel failed.
     pub served_by: Option<&'static str>,
     /// Accelerators that declined, with their reasons.
     pub declined: Vec<(&'static str, String)>,
-    /// Under the order `auto`: the accelerator tried first, with the reason (see [`tuning`](crate::tuning)). Else `None`.
+    /// The accelerator that tuning tried first, with the reason, if the accelerator order is `auto` (see [`tuning`](crate::tuning)). Else
+    /// `None`.
     pub chosen: Option<String>,
     /// Advice for [`explain`](super::explain): another way to compute the same that is faster or more accurate. `None` if there is none.
     pub hint: Option<&'static str>,
@@ -83,7 +84,7 @@ impl CallRecord {
         }
     }
 
-    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the base accelerator of the device.
+    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the device's own accelerator.
     pub(crate) fn of_graph(device: Device, nodes: usize, served_by: Option<&'static str>) -> CallRecord {
         CallRecord {
             op: "graph",

@@ -1,7 +1,7 @@
-//! The registry of accelerators, with their availability. For each family and device kind it builds a chain: the kernels in the order in
-//! which dispatch tries them.
+//! The registry of accelerators, with their availability. For each kernel family and device kind, the registry builds a chain of
+//! accelerators: the kernels in the order in which dispatch tries them.
 //!
-//! The chains are built once per order of accelerators. A call reads its chain through a thread-local pointer, without lock, hashing or
+//! The chains are built once per accelerator order. A call reads its chain through a thread-local pointer, without lock, hashing or
 //! strings. Backends register with one `inventory::submit!` or, in static libraries, through [`register`].
 
 use std::cell::Cell;
@@ -30,7 +30,7 @@ pub enum Availability {
     },
 }
 
-/// The operations that a kernel takes. A fused expression passes if all of its operations do.
+/// The operations that a kernel takes. A kernel takes a fused expression only if it takes all operations in it.
 ///
 /// The filter does not apply to operations that need a [`Capability`]. A kernel takes these if it declares the capability
 /// ([`Kernel::capabilities`]).
@@ -52,8 +52,8 @@ impl OpFilter {
     }
 }
 
-/// A function that runs calls of one family, with a static filter: the operations, dtypes and capabilities of the calls that the function
-/// takes.
+/// A function that runs calls of one kernel family, with a declaration of the operations, dtypes and capabilities of the calls that it
+/// takes. Dispatch checks the declaration before it calls the function.
 ///
 /// By default a kernel takes every operation and dtype of its family. The fused expressions of its calls then consist of elementwise
 /// operations of this crate. A kernel that takes more declares a [`Capability`] for it.
@@ -73,11 +73,12 @@ pub struct Kernel {
     pub ops: OpFilter,
     /// Input dtypes that the kernel takes. A call without inputs is filtered by its output dtypes.
     pub dtypes: DTypeSet,
-    /// Capabilities that the kernel declares. The kernel receives only calls that need no others.
+    /// Capabilities that the kernel declares. Dispatch passes a call to the kernel only if the kernel declares every capability that the
+    /// call needs.
     pub capabilities: Capabilities,
     /// Whether the kernel writes outputs to existing buffers if the call requests that ([`OutputSpec::target`](crate::OutputSpec::target)).
     pub targets: bool,
-    /// Runs the call, or declines before any side effect.
+    /// Runs the call, or declines before it has any side effect.
     pub run: fn(&Call) -> Result<Outcome>,
 }
 
@@ -105,12 +106,12 @@ impl Kernel {
     }
 }
 
-/// Access to the devices of a base accelerator.
+/// Access to the devices of a device kind, which its own (base) accelerator provides.
 #[derive(Debug)]
 pub struct DeviceProvider {
     /// Returns the number of devices. Called only if the probe returned [`Availability::Ready`].
     pub count: fn() -> usize,
-    /// Whether the device with this ordinal can be used. If not, `open` returns the reason as an error.
+    /// Returns whether the device with this ordinal can be used. If it cannot, opening the device returns the reason as an error.
     pub is_ready: fn(usize) -> bool,
     /// Opens a device.
     pub open: fn(Device) -> Result<Box<dyn DeviceDriver>>,
@@ -123,7 +124,7 @@ pub struct Accelerator {
     pub name: &'static str,
     /// Name of the device kind that the accelerator serves.
     pub device: &'static str,
-    /// Position in the default order: lower first, ties by name. A base accelerator comes last whatever its rank.
+    /// Position in the default order: lower first, ties by name. A device's own (base) accelerator comes last whatever its rank.
     pub rank: i32,
     /// One-line description for `cuprum info`.
     pub summary: &'static str,
@@ -131,7 +132,7 @@ pub struct Accelerator {
     pub probe: fn() -> Availability,
     /// Kernels, tried in this order.
     pub kernels: &'static [Kernel],
-    /// Access to devices; set for the base accelerator of a device kind, `None` for all others.
+    /// Access to devices. Set for the device's own accelerator, the fallback of every call (base). `None` for all others.
     pub base: Option<DeviceProvider>,
 }
 
@@ -139,18 +140,18 @@ pub struct Accelerator {
 pub struct Registration(pub &'static Accelerator);
 inventory::collect!(Registration);
 
-/// A kernel in a chain, with its accelerator.
+/// A kernel in a chain of accelerators, with its accelerator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChainEntry {
     pub accelerator: &'static Accelerator,
     pub kernel: &'static Kernel,
 }
 
-/// The chains of all families and device kinds, under one order of accelerators.
+/// The chains of accelerators of all families and device kinds, under one accelerator order.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_KINDS],
-    /// For each chain, the capabilities that at least one of its kernels declares.
+    /// For each chain of accelerators, the capabilities that at least one of its kernels declares.
     capabilities: [[Capabilities; Family::ALL.len()]; MAX_KINDS],
     /// Whether the order is `auto`.
     is_auto: bool,
@@ -163,12 +164,12 @@ impl Chains {
         &self.entries[kind.index()][family as usize]
     }
 
-    /// Returns the capabilities that at least one kernel of the chain of `family` and `kind` declares.
+    /// Returns the capabilities that at least one kernel of `family` on devices of `kind` declares.
     pub(crate) fn capabilities(&self, family: Family, kind: DeviceKind) -> Capabilities {
         self.capabilities[kind.index()][family as usize]
     }
 
-    /// Returns whether measurements decide the order of accelerators, which is then `auto`.
+    /// Returns whether the accelerator order is `auto`: measurements decide which accelerator is tried first.
     pub(crate) fn is_auto(&self) -> bool {
         self.is_auto
     }
@@ -181,13 +182,13 @@ pub struct AcceleratorStatus {
     pub accelerator: &'static Accelerator,
     /// Result of its probe.
     pub availability: Availability,
-    /// Position in the current order; `None` if the accelerator is not in the order.
+    /// Position in the current accelerator order; `None` if the accelerator is not in it.
     pub position: Option<usize>,
 }
 
-/// Registered accelerators, the order set by the user, and the chains built from them.
+/// Registered accelerators, the order that the user set, and the chains of accelerators built from them.
 ///
-/// Changes are rare and take a lock. Calls read the chains without a lock: a set of chains is leaked and never changes.
+/// Changes are rare and take a lock. Calls read the chains without a lock, because built chains are leaked and never change.
 #[derive(Default)]
 struct RegistryState {
     /// Accelerators registered through [`register`].
@@ -215,7 +216,7 @@ fn with_state<R>(f: impl FnOnce(&mut RegistryState) -> R) -> R {
 /// Registers an accelerator, for static libraries and tests. Repeated registration of the same static has no effect.
 ///
 /// # Errors
-/// [`Error::Setting`] for an invalid name, a name that is taken, or a second base of a device kind.
+/// [`Error::Setting`] for an invalid name, a name that is taken, or a second own (base) accelerator of a device kind.
 pub fn register(accelerator: &'static Accelerator) -> Result<()> {
     let known = all();
     if known.iter().any(|a| std::ptr::eq(*a, accelerator)) {
@@ -244,8 +245,8 @@ fn check_registration(known: &[&'static Accelerator], new: &'static Accelerator)
     Ok(())
 }
 
-/// Returns all registered accelerators, sorted by rank and name, with the base accelerators last. If several have the same name, the first
-/// is kept, and `settings::check` returns an error.
+/// Returns all registered accelerators, sorted by rank and name, with the devices' own (base) accelerators last. If several have the same
+/// name, the first is kept, and `settings::check` returns an error.
 pub fn all() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
     list.extend(with_state(|s| s.added.clone()));
@@ -285,7 +286,7 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
     matches!(availability(accelerator), Availability::Ready(_))
 }
 
-/// Returns the current order of accelerators, or `None` for the default: all ready ones by rank.
+/// Returns the current accelerator order, or `None` for the default: all ready ones by rank.
 ///
 /// # Errors
 /// [`Error::Setting`] if `CUPRUM_ACCELERATORS` names an unknown accelerator.
@@ -298,13 +299,13 @@ pub fn accelerator_order() -> Result<Option<Vec<String>>> {
     }
 }
 
-/// Returns whether `names`, an order of accelerators, is `auto`: measurements then choose the accelerator (see
+/// Returns whether the accelerator order `names` is `auto`, under which measurements choose the accelerator (see
 /// [`tuning`](crate::tuning)).
 fn is_auto(names: &[String]) -> bool {
     matches!(names, [name] if name == "auto")
 }
 
-/// Parses an order of accelerators. `variable` names the environment variable or the setter, for errors.
+/// Parses an accelerator order. `variable` names the environment variable or the setter, for errors.
 fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<String>> {
     let mut names = settings::parse_names(text);
     let known = all();
@@ -325,7 +326,7 @@ fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<Str
     Ok(names)
 }
 
-/// An order of accelerators: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
+/// An accelerator order: `"cub,cutensor"`, `["cub", "cutensor"]`, `"auto"`, or `None` for the default.
 pub trait IntoOrder {
     /// Returns the comma-separated names, or `None` for the default order.
     fn into_order(self) -> Option<String>;
@@ -351,7 +352,7 @@ impl IntoOrder for Option<&str> {
     }
 }
 
-/// Sets the order of accelerators for the process, as `CUPRUM_ACCELERATORS` does. `None` selects the default order, even if the variable is
+/// Sets the accelerator order for the process, as `CUPRUM_ACCELERATORS` does. `None` selects the default order, even if the variable is
 /// set.
 ///
 /// # Errors
@@ -363,7 +364,7 @@ pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
     Ok(())
 }
 
-/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the base accelerators.
+/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the devices' own (base) accelerators.
 ///
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
@@ -380,7 +381,7 @@ pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Res
     Ok(f())
 }
 
-/// Returns the chains for this thread: the chains of the innermost [`with_accelerators`], else those of the process.
+/// Returns the chains of accelerators for this thread: those of the innermost [`with_accelerators`], else those of the process.
 #[inline]
 pub(crate) fn current_chains() -> Result<&'static Chains> {
     if let Some(scoped) = SCOPED_CHAINS.with(Cell::get) {
@@ -393,7 +394,8 @@ pub(crate) fn current_chains() -> Result<&'static Chains> {
     }
 }
 
-/// Returns the chains of the process, and caches them for this thread with the registry `generation` that the caller read.
+/// Returns the process's chains of accelerators, and caches them for this thread. `generation` is the registry generation that the caller
+/// has read.
 #[cold]
 fn chains_of_generation(generation: u64) -> Result<&'static Chains> {
     let chains = chains_for(accelerator_order()?)?;
@@ -401,21 +403,21 @@ fn chains_of_generation(generation: u64) -> Result<&'static Chains> {
     Ok(chains)
 }
 
-/// Returns whether the user set the order of accelerators, instead of the default by rank.
+/// Returns whether the user set the accelerator order. Returns false for the default order by rank.
 pub fn order_is_named() -> bool {
     current_chains().is_ok_and(|c| c.is_named)
 }
 
-/// Returns `Ok` if the user set the order of accelerators. Else returns `otherwise` as the reason to decline.
+/// Returns `Ok` if the user set the accelerator order. Else returns `otherwise` as the reason to decline.
 ///
-/// A kernel calls this function for calls that later kernels of the chain are known to run faster. Under an order set by the user, the
-/// kernel runs such calls: the user chose the order, or chose `auto`, under which measurements decide.
+/// A kernel calls this function for calls that kernels after it are known to run faster. Under an order set by the user, the kernel runs
+/// such calls: the user chose the order, or chose `auto`, under which measurements decide.
 pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Reason> {
     if order_is_named() { Ok(()) } else { Err(Reason::new(otherwise)) }
 }
 
-/// Returns the chains for `order`, or for the default order if `order` is `None`. The chains are built once and kept for the life of the
-/// process.
+/// Returns the chains of accelerators for `order`, or for the default order if `order` is `None`. They are built once and kept for the life
+/// of the process.
 fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     loop {
         if let Some(chains) = with_state(|s| s.chains.get(&order).copied()) {
@@ -432,7 +434,7 @@ fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     }
 }
 
-/// Returns the ready accelerators of `order` (all for `None` and `auto`), followed by the ready base accelerators.
+/// Returns the ready accelerators of `order` (all for `None` and `auto`), followed by the ready devices' own (base) accelerators.
 fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     let known = all();
     let (bases, others): (Vec<_>, Vec<_>) = known.iter().copied().partition(|a| a.base.is_some());
@@ -486,12 +488,12 @@ inventory::submit! {
     DeviceSource { open: open_device, kinds: kinds_with_base, ready: ready_devices }
 }
 
-/// Returns the names of the device kinds that have a base accelerator.
+/// Returns the names of the device kinds that have their own (base) accelerator.
 fn kinds_with_base() -> Vec<&'static str> {
     all().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
 }
 
-/// Returns the base accelerator of a device kind, ready or not; `None` if no accelerator is registered as its base.
+/// Returns the own (base) accelerator of a device kind, ready or not. Returns `None` if none is registered.
 pub(crate) fn base_of_kind(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }
@@ -516,7 +518,7 @@ fn open_device(device: Device) -> Result<Box<dyn DeviceDriver>> {
     (provider.open)(device)
 }
 
-/// Returns every ready device of every base accelerator, the host first.
+/// Returns every ready device of every device kind, the host first.
 fn ready_devices() -> Vec<Device> {
     let mut devices = Vec::new();
     for a in all() {

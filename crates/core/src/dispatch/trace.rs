@@ -35,7 +35,7 @@ const HOST_ROW_GROUP: u64 = 0;
 /// Maximum age, in microseconds, of an [`Anchor`] that converts the times of new events. Event times are float32 milliseconds,
 /// which lose precision over time.
 const ANCHOR_VALIDITY: f64 = 4e6;
-/// Age, in microseconds, after which an [`Anchor`] is dropped. All calls that refer to it have been written by then.
+/// Age, in microseconds, at which an [`Anchor`] is dropped. All calls that refer to it have been written by then.
 const ANCHOR_RETENTION: f64 = 3600e6;
 
 /// A finished call or [`HostRange`] that is not yet written to the file.
@@ -56,14 +56,16 @@ struct DeviceSpan {
     after: Box<dyn DeviceEvent>,
 }
 
-/// An event with known host time, in microseconds since the start of the trace. Converts device times to host times.
+/// A reference time of a device: an event whose host time is known, in microseconds since the start of the trace. Converts device times to
+/// host times.
 struct Anchor {
     device: Device,
     event: Arc<dyn DeviceEvent>,
     at: f64,
 }
 
-/// State of the trace. Lock order: `output` before `pending` and `anchors`.
+/// State of the file that `CUPRUM_TRACE` names: its writer, the pending calls and the reference times. Lock order: `output` before
+/// `pending` and `anchors`.
 struct Trace {
     path: PathBuf,
     pending: Mutex<VecDeque<FinishedSpan>>,
@@ -75,7 +77,7 @@ struct TraceFile {
     file: File,
     /// File offset in bytes of the closing bracket, which the next event overwrites.
     end: u64,
-    /// Rows of the viewer whose names have been written, as (group number, row number).
+    /// Rows of the trace viewer whose names have been written, as (group number, row number).
     named: Vec<(u64, u64)>,
 }
 
@@ -152,7 +154,7 @@ fn thread_number() -> u64 {
     THREAD_NUMBER.try_with(Cell::get).unwrap_or(u64::MAX)
 }
 
-/// A traced call that has started and not ended.
+/// A traced call that has begun but not yet ended.
 pub(crate) struct OpenCall {
     at: f64,
     stream: Stream,
@@ -171,8 +173,8 @@ pub(crate) fn begin_call(stream: Stream) -> Option<OpenCall> {
     Some(OpenCall { at: now_micros(), stream, before })
 }
 
-/// Records the end of the call that `begun` started. `record` describes the call, and `error` is its error, if it failed. Does nothing if
-/// `begun` or `record` is `None`.
+/// Records the end of the call for which [`begin_call`] returned `begun`. `record` describes the call, and `error` is its error, if it
+/// failed. Does nothing if `begun` or `record` is `None`.
 pub(crate) fn end_call(begun: Option<OpenCall>, record: Option<&CallRecord>, error: Option<&Error>) {
     let (Some(trace), Some(OpenCall { at, stream, before }), Some(record)) = (trace(), begun, record) else { return };
     let device = || driver(record.device);
@@ -300,8 +302,8 @@ impl Trace {
 
 /// Returns the number of the group of rows of `device` in the trace. Each device has its own, and the host another.
 fn device_row_group(device: Device) -> u64 {
-    const MAX_ORDINALS: u64 = 1 << 16;
-    1 + device.kind().index() as u64 * MAX_ORDINALS + device.ordinal() as u64
+    const MAX_DEVICES_PER_KIND: u64 = 1 << 16;
+    1 + device.kind().index() as u64 * MAX_DEVICES_PER_KIND + device.ordinal() as u64
 }
 
 impl TraceFile {

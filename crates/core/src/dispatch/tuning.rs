@@ -30,7 +30,8 @@ use crate::settings::SettingCheck;
 
 pub use tuning_results::{DeviceResults, TuningResult};
 
-/// Maximum number of accelerators tried per signature: the first that accept the call, and the base.
+/// Maximum number of accelerators measured per call signature: the first ones that accept the call, and the device's own (base)
+/// accelerator.
 pub const MAX_CANDIDATES: usize = 3;
 /// Maximum number of calls per signature that accelerators other than the winner serve.
 pub const MAX_LOSING_RUNS: usize = 5;
@@ -74,7 +75,7 @@ impl Trial {
 
     /// Returns the next step, or `None` if every candidate is excluded.
     fn next_step(&mut self) -> Option<NextStep> {
-        // The base is always the last candidate and counts towards `MAX_CANDIDATES`.
+        // The device's own (base) accelerator is always the last candidate and counts towards `MAX_CANDIDATES`.
         let accepted = self.candidates.iter().filter(|c| !c.excluded && c.runs > 0).count();
         if accepted + 1 >= MAX_CANDIDATES {
             self.candidates.iter_mut().filter(|c| c.runs == 0 && c.accelerator.base.is_none()).for_each(|c| c.excluded = true);
@@ -104,7 +105,7 @@ impl Trial {
 /// Key of a [`Trial`] and of its result: the hash of the call signature ([`TuningSignature`]), and the address of the chain of kernels.
 type TrialKey = (u64, usize);
 
-/// The part of a trial that a thread performs for one call.
+/// The step of a trial that a thread performs with one call.
 enum TrialStep {
     /// `accelerator`, a candidate of the trial, runs the call. If `timed`, the duration of the call is recorded.
     Run { accelerator: &'static Accelerator, guard: TrialGuard, timed: bool },
@@ -120,7 +121,7 @@ struct ChosenAccelerator {
 }
 
 static TRIALS: Mutex<Option<FxHashMap<TrialKey, Trial>>> = Mutex::new(None);
-/// Number of calls of [`forget`]. Each thread stores the number with its cached choices, and drops the choices if the number has changed.
+/// Number of calls of [`forget`] so far. A thread drops its cached choices if this number differs from the one that it stored with them.
 static CHOICES_GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -132,7 +133,7 @@ fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, Trial>) -> R) -> R {
     f(guard.get_or_insert_with(FxHashMap::default))
 }
 
-/// The accelerator to try first for a call.
+/// The recommendation of tuning: the accelerator to try first for a call.
 pub(crate) struct Advice {
     /// The accelerator.
     pub accelerator: &'static Accelerator,
@@ -142,7 +143,7 @@ pub(crate) struct Advice {
 enum AdviceKind {
     /// The winner of an earlier trial, with the formatted times.
     Chosen(Arc<str>),
-    /// The accelerator is a candidate of a trial in progress. Dropping the guard admits other threads to the trial.
+    /// The accelerator is a candidate of a trial in progress. The guard excludes other threads from the trial until it is dropped.
     Trial { guard: TrialGuard, timed: bool },
 }
 
@@ -176,7 +177,7 @@ pub(crate) struct CallTimer {
 
 /// Returns the accelerator to try first for `call`.
 ///
-/// Returns `None` if `chain` has a single accelerator, or if no fastest accelerator is known and trials are not possible.
+/// Returns `None` if the chain of accelerators has only one, or if no fastest accelerator is known and trials are not possible.
 pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<Advice>> {
     let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {

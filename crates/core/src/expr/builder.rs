@@ -101,8 +101,8 @@ pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> R
         check_operands(group.name, args, &signature)?;
         common_shape(group.name, args)?;
         let mut array = build_with_dtypes(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
-        // Siblings are the results that one pass computes together. A result that is already evaluated, or appended to the node of
-        // an argument, has none and is computed alone.
+        // Siblings are the results of one function that one pass computes together, such as those of `divmod`. A result without siblings is
+        // computed alone. It was evaluated already, or was appended to the node of an argument.
         if let Some(inner) = Arc::get_mut(&mut array.0)
             && let Ok(Some(Expression::Elementwise { siblings: of_node, .. })) = inner.expr.get_mut()
         {
@@ -158,9 +158,9 @@ fn broadcast(name: &'static str, args: &[Operand]) -> Result<Dims> {
     broadcast_shapes(name, &shapes)
 }
 
-/// Returns the size and cost of an operation on `args`. If the size exceeds the limits, the largest deferred arguments are evaluated first.
+/// Returns the size and cost of an operation on `args`. If the size exceeds the limits, evaluates the largest deferred arguments first.
 ///
-/// The sizes of the arguments are added first. Shared nodes are counted once only if the sum exceeds the limits.
+/// Adds the sizes of the arguments, which counts shared nodes several times. Counts shared nodes once only if this sum exceeds the limits.
 fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
     loop {
         let cost = match op.0.cost {
@@ -178,7 +178,7 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
             }
             let ExpressionWeight { nodes, inputs, cost, folds } = a.0.weight;
             let (nodes_in_all, inputs_in_all) = (sum.nodes + nodes, sum.inputs + inputs);
-            // Costs of shared nodes are added once per use, without a limit.
+            // The cost of a shared node is added once per use. Costs have no limit.
             let (cost, folds) = (sum.cost.saturating_add(cost), sum.folds.saturating_add(folds));
             sum = ExpressionWeight { nodes: nodes_in_all, inputs: inputs_in_all, cost, folds };
             if heaviest.is_none_or(|(n, _)| nodes + 4 * inputs > n) {
@@ -223,7 +223,7 @@ impl DistinctNodes {
             }
             Some(Expression::Fold(fold)) => {
                 self.deferred.push(state);
-                self.operations += fold.kind.nodes;
+                self.operations += fold.implementation.nodes;
                 self.add_operand(&Operand::Array(fold.argument.clone()));
             }
             None => self.inputs.push(state),

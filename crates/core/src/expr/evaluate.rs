@@ -172,10 +172,11 @@ impl NdArray {
         Ok(())
     }
 
-    /// Runs the expression as one Gather if it is a single take with stored indices. Returns `None` for other expressions.
+    /// Runs the expression as one call of the kernel family `Gather` if it is a single `take` with stored indices. Returns `None` for other
+    /// expressions.
     fn run_single_take(&self) -> Option<Result<StoredArray>> {
-        // A fused take is a `take` that a fused kernel computes inside an elementwise expression. Its composite runs one Gather call on the
-        // whole array instead.
+        // A fused take is a `take` that a fused kernel computes inside an elementwise expression. As a composition of other operations, it
+        // would be one call of the family `Gather` on the whole array.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
         let (first, indices, size) = {
             let guard = self.lock_expression();
@@ -268,11 +269,11 @@ impl NdArray {
         !op.is_conversion()
     }
 
-    /// Computes the value by the composite of `op`, with arguments in the operation's dtypes. If `op` has no composite, returns the error
-    /// `unsupported`.
+    /// Computes the value as a composition of other operations, if `op` defines one. The arguments are converted to the operation's dtypes.
+    /// Returns the error `unsupported` if `op` has no composition.
     #[cold]
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
-        // The composite of `astype` would need converted arguments, so a conversion that every kernel declines is an error.
+        // The composition of `astype` would need converted arguments. A conversion that every kernel declines is therefore an error.
         let body = op.0.composite.filter(|_| !op.is_conversion() && op.family() != Family::Gather);
         let args = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { args, .. }) => Some(args.clone()),
@@ -301,8 +302,8 @@ impl NdArray {
         dtype: DType,
         f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>,
     ) -> Result<R> {
-        // If an earlier evaluation already computed this node as part of another array, the node is now evaluated on its own and
-        // its value is stored. A program that extends `x` and reads `x.sum()` in a loop then takes linear time.
+        // An earlier evaluation has already computed this node as part of another array. The node is now evaluated on its own, and its
+        // value is stored. A program that extends `x` and reads `x.sum()` in a loop then takes linear time.
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_unfusable_foreign() || self.is_fold() || !fusion_enabled() {
             self.stored_value()?;
         }
@@ -330,7 +331,8 @@ impl NdArray {
     }
 }
 
-/// Runs `f`, a function of array handles, as the [`Composite`](crate::op::Composite) of an operation with one result.
+/// Runs `f`, a function of array handles, as the composition of other operations ([`Composite`](crate::op::Composite)) of an operation with
+/// one result.
 ///
 /// # Errors
 /// Errors of `f` and of the evaluation of its result.
@@ -352,7 +354,7 @@ fn is_elementwise(program: &Program) -> bool {
 }
 
 /// A guard that stores an error in the array if it is dropped before the array has a value. An evaluation that panics has already taken the
-/// array's expression, so reading the array would otherwise find neither a value nor an expression.
+/// array's expression. Without the guard, a reader would find neither a value nor an expression.
 struct StoreErrorOnDrop<'a>(&'a NdArray);
 
 impl Drop for StoreErrorOnDrop<'_> {
@@ -363,7 +365,7 @@ impl Drop for StoreErrorOnDrop<'_> {
     }
 }
 
-/// Dispatches a Map over inputs that are broadcast to `shape`.
+/// Dispatches a call of the kernel family `Map` over inputs that are broadcast to `shape`.
 ///
 /// If `target` is the index of an input with the layout of the result, the result is written to the memory of that input, which must
 /// have no other user. Otherwise, and for `None`, the result gets new memory.

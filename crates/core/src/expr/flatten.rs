@@ -13,7 +13,7 @@ use crate::layout::Dims;
 use crate::op::{Capabilities, MAX_ARITY};
 use crate::program::{Program, StepKind};
 
-/// The loop of a row program: an expression with reductions along rows, computed in one pass over the rows.
+/// The loop of a row program: an expression with reductions along rows that is computed in one pass over the rows.
 pub(super) struct RowLoop {
     /// Shape of the loop.
     pub shape: Dims,
@@ -71,7 +71,7 @@ pub(super) struct ProgramBuilder {
     seen: SmallVec<[VisitedNode; 12]>,
     /// Whether the program is a fused input, which cannot have further outputs.
     single_output: bool,
-    /// Whether nothing is fused, because the root is an operation of another crate without a body for fused kernels.
+    /// Whether nothing is fused, because the root is an operation of another crate without code for fused kernels.
     unfused: bool,
     /// The row loop, if reductions along rows are steps of the program.
     pub rows: Option<RowLoop>,
@@ -79,7 +79,7 @@ pub(super) struct ProgramBuilder {
     pub declared: Capabilities,
 }
 
-/// A visited node that may have other references: its step, and the number of references from this expression.
+/// A visited node: its step, and the number of references to it from this expression. The node may have other references too.
 struct VisitedNode {
     array: NdArray,
     step: u16,
@@ -149,8 +149,8 @@ impl ProgramBuilder {
 
     /// Returns up to three inner nodes whose values the kernel writes as further outputs: the step and the array of each.
     ///
-    /// A node of the loop's shape is returned if it has references outside this expression, and is expensive or was computed before. A node
-    /// that contains reductions and has one element per row is returned if it has references outside this expression.
+    /// A node of the loop's shape is returned if it has references outside this expression and was expensive to compute or computed before.
+    /// A node that contains reductions and has one element per row is returned if it has references outside this expression.
     pub fn extra_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
@@ -167,7 +167,7 @@ impl ProgramBuilder {
 
     /// Returns whether `array`, an inner node, is evaluated before this expression.
     ///
-    /// That holds for operations that cannot be fused and for nodes that broadcasting would compute repeatedly. It also holds for nodes
+    /// This applies to operations that cannot be fused and to nodes that broadcasting would compute repeatedly. It also applies to nodes
     /// that were computed before and cannot be a further output.
     fn must_run_first(&self, array: &NdArray, shape: &[usize]) -> bool {
         if !array.is_deferred() {
@@ -183,7 +183,7 @@ impl ProgramBuilder {
     }
 
     /// Returns whether the first operation of the node of `array` needs a capability that the kernels do not declare. The node then runs as
-    /// a separate Map call.
+    /// a separate call of the kernel family `Map`.
     pub fn lacks_kernel_for(&self, array: &NdArray) -> bool {
         let capability = array.0.first.and_then(|first| StepKind::Apply(first.op).capability());
         capability.is_some_and(|c| !self.declared.contains(c))
@@ -229,11 +229,11 @@ impl ProgramBuilder {
         let mut args = [0u16; MAX_ARITY];
         for (i, (arg, &want)) in args.iter_mut().zip(&signature.args).enumerate().take(op.arity()) {
             *arg = match known.filter(|(index, _)| usize::from(*index) == i) {
-                Some((_, step)) => self.convert_step(step, want),
+                Some((_, step)) => self.step_in_dtype(step, want),
                 None => match others.next() {
                     Some(Operand::Array(a)) => {
                         let step = self.push_array(a, shape, false)?;
-                        self.convert_step(step, want)
+                        self.step_in_dtype(step, want)
                     }
                     Some(Operand::Scalar(s)) => self.program.push_param(*s, want),
                     None => 0,
@@ -252,7 +252,7 @@ impl ProgramBuilder {
     }
 
     /// Returns a step with the value of `step` in `dtype`: `step` itself if it has that dtype, else a `Cast` step.
-    fn convert_step(&mut self, step: u16, dtype: DType) -> u16 {
+    fn step_in_dtype(&mut self, step: u16, dtype: DType) -> u16 {
         if self.program.steps[step as usize].dtype == dtype { step } else { self.push_cast(step, dtype) }
     }
 
@@ -262,7 +262,7 @@ impl ProgramBuilder {
         if fold.argument.dtype() != fold.value {
             step = self.push_cast(step, fold.value);
         }
-        step = (fold.kind.push)(fold, &mut self.program, step, fold.axes.iter().map(|&axis| shape[axis]).product());
+        step = (fold.implementation.push)(fold, &mut self.program, step, fold.axes.iter().map(|&axis| shape[axis]).product());
         let dtype = self.program.steps[step as usize].dtype;
         Ok(if dtype == array.dtype() { step } else { self.push_cast(step, array.dtype()) })
     }

@@ -15,7 +15,7 @@ pub fn fusion_enabled() -> bool {
     SCOPED_FUSION.with(Cell::get).unwrap_or_else(settings::fusion_default)
 }
 
-/// Runs `f` with deferral on this thread enabled if `on` is true, else disabled.
+/// Runs `f` with deferral enabled (`on`) or disabled on this thread.
 ///
 /// Elementwise results are bit-identical with and without deferral. Reductions along rows in a fused expression may differ in the last
 /// bits, since a device may add the terms in another order. On the CPU the results are bit-identical for sums and means of contiguous rows,

@@ -81,7 +81,7 @@ impl NdArray {
         Ok(NdArray::from(StoredArray::new(T::DTYPE, layout, buffer)?))
     }
 
-    /// Returns an array over a C-order host buffer, copied to the current device if that is not the host.
+    /// Returns an array over a C-order host buffer, copied to the current device unless that device is the host.
     pub(crate) fn from_host(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
         Self::from_host_buffer(dtype, Layout::contiguous(shape)?, host)
     }
@@ -422,7 +422,8 @@ impl NdArray {
         if stored.buffer().as_any().is::<HostBuffer>() {
             return Ok((HostBytes(stored.buffer().clone()), stored.layout().clone()));
         }
-        // A view that covers less than half of its extent in the buffer is packed on the device, so that only its elements are copied.
+        // If the view covers less than half of its range in the buffer, the device packs its elements first, so that only these are copied
+        // to the host.
         let (lo, hi) = stored.layout().extent();
         if (hi - lo) as usize > 2 * stored.layout().size() {
             return self.contiguous()?.host_bytes();

@@ -81,7 +81,7 @@ pub(super) struct ExpressionWeight {
     pub nodes: u32,
     /// Number of stored inputs, or more: inputs of shared nodes may count once per use.
     pub inputs: u32,
-    /// Estimated cost of one element of the expression, in units of one cheap operation such as an addition.
+    /// Estimated cost of one element of the expression, in units of one elementary operation such as an addition.
     pub cost: u32,
     /// Number of deferred reductions. Shared nodes count once per use.
     pub folds: u32,
@@ -114,12 +114,12 @@ pub(crate) struct Fold {
     pub axes: Dims,
     /// dtype to which the elements are converted before they are reduced.
     pub value: DType,
-    /// The parts that depend on the operation: the number of program steps, and the functions that append and run the reduction.
-    pub kind: &'static FoldKind,
+    /// Functions for this operation, and the number of its program steps.
+    pub implementation: &'static FoldImplementation,
 }
 
-/// The part of a deferred reduction that depends on its operation, defined with the reductions in `ops`.
-pub(crate) struct FoldKind {
+/// Operation-specific part of a deferred reduction, as a table of functions. The reductions in `ops` define the tables.
+pub(crate) struct FoldImplementation {
     /// Estimated number of program steps, conversions included.
     pub nodes: u32,
     /// Appends the reduction of step `values` along rows of `length` elements to a program, and returns the last step.
@@ -217,7 +217,7 @@ impl NdArray {
         self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether this array is a deferred operation that another crate defines without a body, so that it cannot be fused.
+    /// Returns whether this array is a deferred operation of another crate that has no code for fused kernels.
     #[inline]
     pub(super) fn is_unfusable_foreign(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())

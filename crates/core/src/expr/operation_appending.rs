@@ -19,7 +19,7 @@ fn is_appendable(op: Op) -> bool {
     op.family() == Family::Map && !op.is_foreign() && (op.0.composite.is_none() || op.is_conversion())
 }
 
-/// Returns the index of the argument to whose node the operation can be appended, if there is one.
+/// Returns the index of the argument whose expression the operation can extend in place, or `None`.
 ///
 /// The argument is the first array, so that inputs keep their order. The array has the result's shape and a single handle, and no
 /// evaluation has computed the node yet.

@@ -3,7 +3,7 @@
 //!
 //! An expression that contains such reductions of its inputs, such as softmax or `(a - mean) / std`, runs in one pass that reads each row
 //! once. Reductions are deferred only on devices with kernels for row programs. If all of these kernels decline, each reduction runs as a
-//! call of its own.
+//! separate call.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -31,7 +31,7 @@ impl Fold {
         } else {
             ExpressionWeight { inputs: 1, ..ExpressionWeight::default() }
         };
-        let nodes = self.kind.nodes;
+        let nodes = self.implementation.nodes;
         let weight = ExpressionWeight {
             nodes: argument.nodes + nodes,
             cost: argument.cost.saturating_add(nodes),
@@ -51,15 +51,15 @@ impl Fold {
         }))
     }
 
-    /// Dispatches the reduction as a call of its own. `array` is the reduction's result.
+    /// Dispatches the reduction as a separate call. `array` is the reduction's result.
     pub fn run_reduction(&self, array: &NdArray) -> Result<StoredArray> {
         let output = OutputSpec::contiguous(array.dtype(), array.shape())?;
-        (self.kind.run)(self, output)
+        (self.implementation.run)(self, output)
     }
 }
 
 impl NdArray {
-    /// Runs the expression in one pass over rows. Returns false if no kernel can; the array is then still deferred.
+    /// Runs the expression in one pass over rows. Returns false if no kernel can do so. The array is then still deferred.
     pub(super) fn try_run_in_row_loop(&self, rows: RowLoop) -> Result<bool> {
         let (shape, results, split) = (rows.shape.clone(), rows.results.clone(), rows.split);
         let mut flat = ProgramBuilder::new(false, false);

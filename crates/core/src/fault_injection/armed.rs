@@ -6,21 +6,22 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Point;
 
-/// The kind that is counted, or 0.
-static ARMED: AtomicUsize = AtomicUsize::new(0);
-/// Number of operations of that kind so far.
-static COUNTED: AtomicUsize = AtomicUsize::new(0);
-/// Index of the first operation that fails, and the number of failures.
-static TARGET: AtomicUsize = AtomicUsize::new(0);
-static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// Index of the operation that ends the process.
-static ABORT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Whether only operations of the thread that armed the kind count.
+/// The kind of operation that is counted ([`Point`]), or 0 for none.
+static COUNTED_POINT: AtomicUsize = AtomicUsize::new(0);
+/// Number of operations of the counted kind so far.
+static COUNTED_OPERATIONS: AtomicUsize = AtomicUsize::new(0);
+/// Index of the first operation that fails.
+static FIRST_FAILING: AtomicUsize = AtomicUsize::new(0);
+/// Number of consecutive operations that fail, from the first one on.
+static FAILING_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Index of the operation at which the process ends.
+static ABORTING_OPERATION: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Whether only operations of one thread count: the thread that chose the kind.
 static ONE_THREAD: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this thread armed a kind.
-    static ARMED_HERE: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread chose the kind that is counted.
+    static IS_CHOOSER: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The threads whose operations count.
@@ -32,43 +33,43 @@ pub enum Scope {
     Thread,
 }
 
-/// Held while a kind is armed.
+/// Lock that is held while operations are counted.
 static EXCLUSIVE: Mutex<()> = Mutex::new(());
 
 pub fn fails(point: Point) -> bool {
-    if ARMED.load(Ordering::Relaxed) != point as usize || (ONE_THREAD.load(Ordering::Relaxed) && !ARMED_HERE.get()) {
+    if COUNTED_POINT.load(Ordering::Relaxed) != point as usize || (ONE_THREAD.load(Ordering::Relaxed) && !IS_CHOOSER.get()) {
         return false;
     }
-    let index = COUNTED.fetch_add(1, Ordering::Relaxed);
-    if index == ABORT.load(Ordering::Relaxed) {
+    let index = COUNTED_OPERATIONS.fetch_add(1, Ordering::Relaxed);
+    if index == ABORTING_OPERATION.load(Ordering::Relaxed) {
         std::process::abort();
     }
-    index.wrapping_sub(TARGET.load(Ordering::Relaxed)) < LENGTH.load(Ordering::Relaxed)
+    index.wrapping_sub(FIRST_FAILING.load(Ordering::Relaxed)) < FAILING_COUNT.load(Ordering::Relaxed)
 }
 
-/// Disarms when it is dropped, also after a panic of the closure.
+/// Guard that stops counting when it is dropped, also after a panic of the closure.
 struct Disarm;
 
 impl Drop for Disarm {
     fn drop(&mut self) {
-        ARMED.store(0, Ordering::Relaxed);
-        ARMED_HERE.set(false);
+        COUNTED_POINT.store(0, Ordering::Relaxed);
+        IS_CHOOSER.set(false);
     }
 }
 
 fn run<R>(scope: Scope, point: Point, target: usize, length: usize, abort: usize, f: impl FnOnce() -> R) -> (R, usize) {
     let _exclusive = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    COUNTED.store(0, Ordering::Relaxed);
-    TARGET.store(target, Ordering::Relaxed);
-    LENGTH.store(length, Ordering::Relaxed);
-    ABORT.store(abort, Ordering::Relaxed);
+    COUNTED_OPERATIONS.store(0, Ordering::Relaxed);
+    FIRST_FAILING.store(target, Ordering::Relaxed);
+    FAILING_COUNT.store(length, Ordering::Relaxed);
+    ABORTING_OPERATION.store(abort, Ordering::Relaxed);
     ONE_THREAD.store(scope == Scope::Thread, Ordering::Relaxed);
-    ARMED_HERE.set(true);
-    ARMED.store(point as usize, Ordering::Relaxed);
+    IS_CHOOSER.set(true);
+    COUNTED_POINT.store(point as usize, Ordering::Relaxed);
     let disarm = Disarm;
     let result = f();
     drop(disarm);
-    (result, COUNTED.load(Ordering::Relaxed))
+    (result, COUNTED_OPERATIONS.load(Ordering::Relaxed))
 }
 
 /// Runs `f` while operation number `n` of kind `point` fails, counted from 0 over all threads. Returns the result, and whether `f`
@@ -77,7 +78,7 @@ pub fn with_failure<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> (R, boo
     with_failures(point, n, 1, f)
 }
 
-/// Runs `f` as [`with_failure`] does, while `length` operations from number `n` on fail. Two failures in turn defeat a retry.
+/// Runs `f` as [`with_failure`] does, while `length` operations from number `n` on fail. With two failures in a row, a retry fails too.
 pub fn with_failures<R>(point: Point, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
     let (result, counted) = run(Scope::Process, point, n, length, usize::MAX, f);
     (result, counted > n)

@@ -1,7 +1,7 @@
-//! Bodies of user-defined operations, which `cuprum::kernel!` generates from Rust functions.
+//! The code of user-defined operations (their body), which `cuprum::kernel!` generates from Rust functions.
 //!
-//! The CPU backend calls the machine code of a body, and the CUDA backend compiles its C++ source. Thus user-defined operations fuse with
-//! others like built-in ones.
+//! The CPU backend calls the machine code of such a function, and the CUDA backend compiles its C++ source. Thus user-defined operations
+//! fuse with others like built-in ones.
 
 use std::any::Any;
 
@@ -10,36 +10,36 @@ use crate::error::{Error, Result};
 use crate::op::{ArgumentType, result_type};
 pub use crate::ops::user_defined::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
 
-/// The body of a user-defined operation: its signature, its C++ source, and its machine code.
+/// The code of a user-defined operation: its signature, its C++ source, and its machine code.
 pub struct Body {
-    /// Parameters of the body, in order.
+    /// Parameters of the user-defined function, in order.
     pub parameters: &'static [Parameter],
     /// The dtypes that the generic type `T` accepts.
     pub bound: GenericBound,
     /// dtype of the result.
     pub result: BodyDType,
-    /// C++ functions with their names, callees first. The last one is the body.
+    /// C++ functions with their names, callees first. The last one computes the operation.
     ///
     /// They are templates over the generic type `T` and use the CUDA backend's prelude.
     pub source: &'static [(&'static str, &'static str)],
-    /// Whether the body has loops, so that elements may differ in cost.
+    /// Whether the function has loops, so that elements may differ in cost.
     pub loops: bool,
-    /// Machine code of the body, in a type that the CPU backend defines.
+    /// Machine code of the function, in a type that the CPU backend defines.
     pub native: &'static (dyn Any + Send + Sync),
 }
 
-/// A parameter of a body.
+/// A parameter of a user-defined operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Name of the parameter in error messages, and as a keyword argument in expressions of `eval`.
     pub name: &'static str,
     /// dtype of the elements.
     pub of: BodyDType,
-    /// How the body receives the argument: as one element, as a whole array, or as a loop index.
+    /// How the user-defined function receives the argument: as one element, as a whole array, or as a loop index.
     pub kind: ParameterKind,
 }
 
-/// How the body receives an argument: as one element, as a whole array, or as a loop index.
+/// How the user-defined function receives an argument: as one element, as a whole array, or as a loop index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
     /// The element at the loop index, after broadcasting.
@@ -85,7 +85,7 @@ pub enum GenericBound {
 }
 
 impl GenericBound {
-    /// Returns the dtype in which the body computes, and the dtype of a generic result, for arguments of these types.
+    /// Returns the dtype in which the function computes, and the dtype of a generic result, for arguments of these types.
     pub(crate) fn resolve_dtypes(self, op: &'static str, types: &[ArgumentType]) -> Result<(DType, DType)> {
         let dtype = if types.is_empty() { DType::F64 } else { result_type(types) };
         let is_float32 = match self {

@@ -61,7 +61,8 @@ use crate::layout::Layout;
 use crate::op::{Capabilities, Capability, Family, Op};
 use crate::program::Program;
 
-/// A planned request to a kernel: operation, device, inputs, outputs and the family's request. Planned once for all accelerators.
+/// A planned request to a kernel: operation, device, inputs, outputs, and the data that are specific to the kernel family. It is planned
+/// once for all accelerators.
 pub struct Call<'a> {
     /// The NumPy-level operation, for messages and `explain`. For a fused expression, its last operation.
     pub op: Op,
@@ -69,18 +70,19 @@ pub struct Call<'a> {
     pub device: Device,
     /// The stream on which the kernel runs.
     pub stream: Stream,
-    /// Stored inputs: those of the program, then the family's extra input if there is one ([`Request::has_extra_input`]).
+    /// Stored inputs: those of the program, then the extra input of the kernel family if there is one ([`Request::has_extra_input`]).
     pub inputs: &'a [StoredArray],
     /// dtype and layout of each output.
     pub outputs: &'a [OutputSpec],
-    /// The request, in the form of the operation's family.
+    /// The part of the call that is specific to its kernel family.
     pub work: Work<'a>,
 }
 
 /// Declares [`Work`] from a list of variants, request types and doc comments.
 macro_rules! work {
     ($($name:ident($request:ty): $doc:literal;)*) => {
-        /// The request of a call, with one variant for each kind of request. The struct in a variant documents the contract with kernels.
+        /// The part of a call that is specific to its kernel family, one variant per kind of request. The struct in a variant documents the
+        /// contract with kernels.
         #[derive(Clone, Copy)]
         pub enum Work<'a> {
             $(#[doc = $doc] $name($request),)*
@@ -140,8 +142,8 @@ impl Call<'_> {
     pub fn capabilities(&self) -> Capabilities {
         let steps = self.program().into_iter().flat_map(|program| &program.steps).map(|step| step.kind.capability());
         let with = |needed: Capabilities, c: Option<Capability>| c.map_or(needed, |c| needed.union(Capabilities::of(&[c])));
-        // The program of a Map or Rows call already contains `op`, so its steps determine the capabilities. (In a row program, a variance
-        // is several steps.)
+        // The program of a call of the families `Map` and `Rows` already contains `op`, so its steps determine the capabilities. (In a row
+        // program, a variance is several steps.)
         let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.capability() };
         let request = with(Capabilities::NONE, self.work.request().capability());
         steps.fold(with(request, alone), with)
@@ -203,7 +205,7 @@ impl Call<'_> {
         Ok(Outcome::Done(outputs))
     }
 
-    /// Like [`Call::done`], for 1-D outputs whose length the kernel determines (Select).
+    /// Like [`Call::done`], for 1-D outputs whose length the kernel determines, as in the family `Select`.
     ///
     /// # Errors
     /// A buffer that is too small for `length`.
@@ -213,7 +215,7 @@ impl Call<'_> {
         Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
     }
 
-    /// Returns the minimum memory traffic in bytes: each distinct input element and each output element once.
+    /// Returns the minimum memory traffic in bytes: the size of all distinct input elements and all output elements.
     pub fn min_memory_traffic(&self) -> usize {
         let input = |a: &StoredArray| {
             let distinct: usize = a.layout().shape().iter().zip(a.layout().strides()).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();

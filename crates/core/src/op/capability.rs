@@ -4,27 +4,27 @@
 /// use it.
 ///
 /// A kernel's filter by operation ([`OpFilter`](crate::OpFilter)) does not apply to operations that need a capability, except to reductions
-/// in row programs. Core builds calls that need a capability only for devices with a kernel that declares the capability. User-defined
-/// operations are the exception: without such a kernel, their calls are errors.
+/// in row programs. Calls that need a capability are built only for devices with a kernel that declares it. User-defined operations are the
+/// exception: without such a kernel, their calls are errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {
-    /// Programs that contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. Core defers `take`
-    /// for devices with such a kernel.
+    /// Programs that contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. `take` is deferred for
+    /// devices with such a kernel.
     FusedTake,
     /// [Row programs](crate::op::ReductionDef::in_rows), whose steps include [`StepKind::Fold`](crate::StepKind::Fold), a reduction along
-    /// the row. Core defers reductions with `keepdims` for devices with such a kernel.
+    /// the row. Reductions with `keepdims` are deferred for devices with such a kernel.
     RowPrograms,
-    /// Calls of the operation `var`, which request the sum of squared distances from the mean. Without the capability, core computes a
-    /// variance in two passes.
+    /// Calls of the operation `var`, which request the sum of squared distances from the mean. Without the capability, a variance is
+    /// computed in two passes.
     Variance,
-    /// Operations that other crates define by a [`Body`](crate::body::Body), in programs and as reductions.
+    /// User-defined operations with code ([`Body`](crate::body::Body)), in programs and as reductions.
     UserDefined,
-    /// Scatters whose result depends on the order of the values of one row, such as sums of floats. The kernel applies
-    /// the values in order. Without the capability, core groups the values by row.
+    /// Scatters whose result depends on the order of the values in a row, such as sums of floats. A kernel with this capability applies the
+    /// values in order. Without it, the values are grouped by row before the call.
     OrderedScatter,
-    /// Scatters that add floats or complex numbers to rows with several values. The kernel may add the values of an element in any order,
-    /// but the result has the same bits on every run. Without the capability, core groups the values by row.
+    /// Scatters that add floats or complex numbers to rows with several values. A kernel with this capability may add the values of an
+    /// element in any order, but the result has the same bits on every run. Without it, the values are grouped by row before the call.
     ReproducibleScatterSum,
 }
 
@@ -83,7 +83,7 @@ impl Capabilities {
         Capabilities(self.0 | other.0)
     }
 
-    /// Returns the first member of `self` that `other` lacks; `None` if `other` has all of them.
+    /// Returns the first capability of `self` that `other` lacks. Returns `None` if `other` has all of them.
     pub(crate) fn first_missing_in(self, other: Capabilities) -> Option<Capability> {
         let missing = Capabilities(self.0 & !other.0);
         if missing == Capabilities::NONE { None } else { Capability::ALL.into_iter().find(|&c| missing.contains(c)) }

@@ -12,7 +12,7 @@ use crate::op::Capability;
 use crate::scalar::Scalar;
 use num_complex::Complex;
 
-/// A kind of kernel. Each op belongs to one family.
+/// A kind of kernel (kernel family). Each operation belongs to one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Family {
@@ -87,7 +87,7 @@ pub enum TypeRule {
     Exponent,
     /// Like [`TypeRule::Promote`], but bool and integers become float64 (`divide`).
     Divide,
-    /// Rejects complex; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
+    /// Rejects complex numbers; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
     Round,
     /// Like [`TypeRule::Round`], but bool becomes float16, and complex is allowed: real and imaginary parts are rounded separately
     /// (`round`).
@@ -225,14 +225,14 @@ pub enum Cost {
     Expensive,
 }
 
-/// A composite: an implementation by other operations, which works on every device.
+/// A composition of other operations that computes an operation on every device.
 ///
 /// The function takes the array arguments and the parameters, and returns the results. [`run_as_composite`](crate::expr::run_as_composite)
 /// adapts a function that takes [`NdArray`](crate::NdArray)s.
 pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
 
-/// The parameters of a composite ([`Request::parameters`](crate::call::Request::parameters)). The scalars of an expression are not
-/// parameters, but 0-d array arguments.
+/// The parameters of a composition of other operations ([`Request::parameters`](crate::call::Request::parameters)). The scalars of an
+/// expression are not parameters, but 0-d array arguments.
 pub type Parameters = dyn Any + Send + Sync;
 
 /// Definition of an operation.
@@ -249,9 +249,9 @@ pub struct OpDef {
     pub rule: Option<TypeRule>,
     /// Cost of one element, for elementwise operations.
     pub cost: Cost,
-    /// Composite: an implementation by other operations, which runs if every accelerator declines.
+    /// A composition of other operations that computes this operation. It runs if every accelerator declines.
     pub composite: Option<Composite>,
-    /// Body of an operation that `cuprum::kernel!` declares.
+    /// The code of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static Body>,
     /// How elements combine, for scans and for reductions over axes or of segments.
     pub reduction: Option<&'static ReductionDef>,
@@ -303,8 +303,8 @@ impl Op {
     pub fn reduction(self) -> Option<&'static ReductionDef> {
         self.0.reduction
     }
-    /// Returns the capability that a kernel needs for the operation outside a program. For `None`, the kernel's filter by operation
-    /// applies.
+    /// Returns the capability that a kernel needs for the operation outside a program. `None` means that the kernel's list of operations
+    /// decides.
     pub fn capability(self) -> Option<Capability> {
         match self.0 {
             def if def.body.is_some() => Some(Capability::UserDefined),
@@ -333,8 +333,8 @@ impl fmt::Debug for Op {
 
 /// Description of a reduction: how values combine, and in which dtype.
 ///
-/// `sum`, `segment_sum` and `cumsum` share one description, and so do other operations that combine elements in the same way. A backend has
-/// code for each value of [`combine`](ReductionDef::combine). The other fields are parameters of that code.
+/// `sum`, `segment_sum` and `cumsum` share one description, and so do other operations that combine elements in the same way. A backend
+/// implements each value of [`combine`](ReductionDef::combine). The other fields are parameters of the implementation.
 ///
 /// ```
 /// use cuprum_core::DType;
@@ -371,7 +371,7 @@ pub struct ReductionDef {
 pub enum Combine {
     /// An elementwise operation of two arguments, as in NumPy's `ufunc.reduce`: `add` for a sum.
     Elementwise(Op),
-    /// The operation's [`Body`], a commutative function of two elements.
+    /// The code of a user-defined operation ([`Body`]): a commutative function of two elements.
     Body,
     /// Combines count, mean, and sum of squared distances from the mean. The result of the reduction is the sum of squared distances, in
     /// the real dtype.
@@ -458,7 +458,7 @@ impl ReductionDef {
         ReductionDef { identity, allows_empty: false, selects: true, ..ReductionDef::new(combine, Scalar::Int(0)) }
     }
 
-    /// Describes a reduction that combines elements by the body of a user-defined operation.
+    /// Describes a reduction that combines elements by the code of a user-defined operation.
     pub const fn combining_by_body(identity: Identity) -> ReductionDef {
         ReductionDef {
             combine: Combine::Body,

@@ -1,4 +1,5 @@
-//! Fused elementwise expressions, flattened to programs that Map, Reduce, Rows and Scan kernels compute per element.
+//! Fused elementwise expressions, flattened to programs. Kernels of the families `Map`, `Reduce`, `Rows` and `Scan` evaluate a program for
+//! each element.
 //!
 //! A program is in single-assignment form. Steps refer to inputs and scalar parameters by number. Thus calls that differ only in their
 //! values share a compiled kernel.
@@ -48,7 +49,7 @@ impl StepKind {
     pub fn capability(self) -> Option<Capability> {
         match self {
             StepKind::Fold(_) => Some(Capability::RowPrograms),
-            // Programs contain `FUSED_TAKE`, but no other operation of the Gather family.
+            // `FUSED_TAKE` is the only operation of the kernel family `Gather` that programs contain.
             StepKind::Apply(op) if op.family() == Family::Gather => Some(Capability::FusedTake),
             StepKind::Apply(op) => op.capability(),
             StepKind::Input(_) | StepKind::Param(_) | StepKind::Cast => None,

@@ -26,7 +26,7 @@ fn cast_same_kind(op: &'static str, value: &NdArray, dtype: DType) -> Result<NdA
     value.astype(dtype)
 }
 
-/// Returns `layout`, that of an assigned value, broadcast to `shape`. As in NumPy, extra leading axes of extent 1 are dropped first.
+/// Broadcasts the layout of an assigned value to `shape`. As in NumPy, extra leading axes of extent 1 are dropped first.
 pub(super) fn broadcast_value_layout(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<Layout> {
     let extra = layout.ndim().saturating_sub(shape.len());
     let leading: Vec<isize> = (0..extra as isize).collect();

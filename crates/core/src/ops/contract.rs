@@ -41,7 +41,7 @@ pub(crate) fn contract_pair(op: Op, a: LabeledOperand, b: LabeledOperand, out: &
     let dtype = a.array.dtype().promote(b.array.dtype());
     let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
     let b = simplify_operand(b, &a.modes, out, extents, dtype)?;
-    // Simplifying `b` can drop a mode of extent 1, which `a` then has to sum.
+    // Simplifying `b` can drop a mode of extent 1. Then `a` must sum over the mode.
     let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
     check_ndim(op.name(), out.len())?;
     let shape: Dims = out.iter().map(|&x| extents[x as usize]).collect();

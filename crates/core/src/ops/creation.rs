@@ -96,7 +96,7 @@ super::ops! { Fill after contract:
     EYE "eye" 0;
 }
 
-/// Creates a C-contiguous array on `device` by dispatching the Fill request `fill`.
+/// Creates a C-contiguous array on `device` by dispatching `fill`, a call of the kernel family `Fill`.
 fn dispatch_fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Result<NdArray> {
     super::dispatch_single_output(op, device, &[], OutputSpec::contiguous(dtype, shape)?, Work::Fill(fill))
 }
@@ -179,7 +179,7 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
     if step.as_f64().is_finite() {
         return dispatch_fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
     }
-    // The step overflows the dtype. The formula `start + 0 * step` would make the first element NaN, so the parts are filled
+    // Here the step overflows the dtype. The formula `start + 0 * step` would make the first element NaN, so the parts are filled
     // separately. All elements from the third on are equal.
     let rest = Scalar::Float(first.as_f64() + step.as_f64());
     let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on_device(device, &[n], value, dtype));

@@ -70,8 +70,9 @@ fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
 
 /// Declares the ops of a family other than elementwise: a constant and a static for each, and `DEFINITIONS`.
 ///
-/// A table row consists of constant, name and arity. It may end with `by` and the description of a reduction, and with `else` and a
-/// composite, which runs if every kernel declines. `after` names the module whose last op index precedes the first one of this module.
+/// A table row consists of constant, name and arity. It may end with `by` and the description of a reduction. It may also end with `else`
+/// and a composition of other operations, which runs if every kernel declines. `after` names the module whose last op index precedes the
+/// first one of this module.
 macro_rules! ops {
     ($family:ident after $($before:ident)::+: $($CONST:ident $name:literal $arity:literal $(by $reduction:expr)? $(, else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "no module follows the last one")]

@@ -87,7 +87,7 @@ macro_rules! example {
 static UNARY_PARAMETERS: Parameters = Parameters::new("x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
 static BINARY_PARAMETERS: Parameters = Parameters::new("x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
 
-/// Declares elementwise operations from tables of unary, binary and free entries. A free entry declares only the op, and its function is
+/// Declares elementwise operations from tables of unary, binary and free entries. A free entry declares only the operation. Its function is
 /// written elsewhere.
 macro_rules! elementwise {
     (
@@ -348,8 +348,8 @@ pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into
     elementwise_moving(WHERE, &mut [condition.into(), wrap_python_int(x, dtype), wrap_python_int(y, dtype)])
 }
 
-/// Wraps a Python int `x` into the range of an integer `dtype`, as `astype` does. NumPy rejects such ints in ufuncs, and `where` is not a
-/// ufunc.
+/// Wraps a Python int `x` modulo 2^bits into the range of an integer `dtype`, as `astype` does. NumPy rejects such ints in ufuncs, and
+/// `where` is not a ufunc.
 fn wrap_python_int(x: Operand, dtype: DType) -> Operand {
     match (&x, dtype.int_range()) {
         (Operand::Scalar(Scalar::Int(v)), Some((low, high))) if (i64::MIN.into()..=u64::MAX.into()).contains(v) => {

@@ -116,7 +116,7 @@ enum EdgeKind {
 /// edge is NaN, the last bin holds all values from its left edge on, NaN included.
 ///
 /// Counts are int64. With `weights`, of the shape of `a`, the result holds float64 sums of weights. With `density`, each count or sum is
-/// divided by the total over all bins and by the bin width. Computed edges are float64, or of the dtype of `a` if that is inexact. The call
+/// divided by the total over all bins and by the bin width. Computed edges have the dtype of `a` if it is inexact, else float64. The call
 /// waits for the device if it has to read values of `a` or of given edges.
 ///
 /// # Errors
@@ -244,7 +244,7 @@ fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins:
     }
 }
 
-/// Sums the weights of each bin without a histogram kernel: sorts the weights by bin, and sums the segments of equal bins.
+/// Sums the weights of each bin on devices without a histogram kernel: sorts the weights by bin, then sums the segments of equal bins.
 fn sum_by_segment(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || arange_as(0, bins as i64 + 1, 1, DType::I64))?;

@@ -395,7 +395,7 @@ impl NdArray {
     }
 
     fn index_by_arrays(&self, items: &[IndexItem]) -> Result<NdArray> {
-        // A single mask over the first axes needs no index arrays: [`NdArray::extract`] selects by it.
+        // A single mask over the first axes needs no index arrays, because [`NdArray::extract`] selects by the mask.
         if let [IndexItem::Array(mask)] = items
             && mask.dtype() == DType::Bool
             && mask.ndim() > 0

@@ -43,7 +43,8 @@ pub(crate) mod fused_take {
     pub(crate) const NEXT_INDEX: u16 = crate::ops::histogram::NEXT_INDEX + 1;
 }
 
-/// Runs a deferred take that is not part of a larger expression as one Gather call. The inputs are the whole array and the indices.
+/// Runs a deferred take that is not part of a larger expression as one call of the kernel family `Gather`. The inputs are the whole array
+/// and the indices.
 fn dispatch_standalone_take(inputs: &[StoredArray]) -> Result<Outputs> {
     let [a, indices] = inputs else { return Err(Error::value(TAKE.name(), "takes an array and indices")) };
     Ok(Outputs::from_elem(dispatch_gather(a.device(), a.clone(), indices.clone(), 0, indices.shape())?.stored()?, 1))
@@ -71,7 +72,7 @@ fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: u
 /// Kernels check the indices that they read. This function is for the other cases, such as results without elements.
 ///
 /// # Errors
-/// [`Error::Index`] with the smallest or the largest index, if that is out of bounds.
+/// [`Error::Index`] with the smallest or the largest index, if that index is out of bounds.
 pub fn check_bounds(op: &'static str, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
     if indices.size() == 0 {
         return Ok(());

@@ -83,7 +83,7 @@ impl Matrices {
         self.array.size() == 0
     }
 
-    /// Returns the shape of results: the batch shape, followed by `extents`, the shape of the result of one matrix.
+    /// Returns the shape of a result: the batch shape, followed by `extents`, which is the shape for one matrix.
     fn shape(&self, extents: &[usize]) -> Dims {
         self.batch.iter().chain(extents).copied().collect()
     }

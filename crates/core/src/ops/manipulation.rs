@@ -144,7 +144,7 @@ fn join_along_axis(op: Op, arrays: &[&NdArray], axis: usize, shape: &[usize]) ->
         }
         start += extent;
     }
-    // If there are no parts, the result has no elements, and dispatch runs no kernel.
+    // Without parts, the result has no elements, so dispatch runs no kernel.
     super::dispatch_single_output(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
 }
 

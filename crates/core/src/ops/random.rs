@@ -14,7 +14,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use self::arguments::{default_rng_from_args, draw_with_dtype, generator_value, own_generator, read_size, seed_from_args, with_generator};
 pub use self::distributions::*;
 pub use self::multivariate::*;
-use self::parameters::{NOT_NEGATIVE, real, result_shape};
+use self::parameters::{NOT_NEGATIVE, real_parameter, result_shape};
 pub use self::permutations::{bytes, choice, permutation, permuted, shuffle};
 use crate::arguments::IntoShape;
 use crate::array::{NdArray, StoredArray};
@@ -127,7 +127,7 @@ pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, DType::F64)
 }
 
-/// Returns normal float64 numbers of mean 0 and deviation 1 from the process-wide generator (`numpy.random.randn`).
+/// Returns normal float64 numbers of mean 0 and standard deviation 1 from the process-wide generator (`numpy.random.randn`).
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
@@ -210,7 +210,7 @@ pub fn normal(mean: impl Into<Operand>, std: impl Into<Operand>, shape: impl Int
     SHARED_GENERATOR.normal(mean, std, shape, dtype)
 }
 
-/// Returns normal numbers of mean 0 and deviation 1 from the process-wide generator (`numpy.random.standard_normal`).
+/// Returns normal numbers of mean 0 and standard deviation 1 from the process-wide generator (`numpy.random.standard_normal`).
 ///
 /// # Errors
 /// The errors of [`Generator::normal`].
@@ -546,7 +546,7 @@ impl Generator {
             if !matches!(dtype, DType::F32 | DType::F64) {
                 return Err(Error::dtype(OP, "float32 or float64 is needed", &[dtype]));
             }
-            let shape = real(shape.into(), "shape", &NOT_NEGATIVE)?;
+            let shape = real_parameter(shape.into(), "shape", &NOT_NEGATIVE)?;
             let size = result_shape(std::slice::from_ref(&shape), &size.into_shape())?;
             self.sample(Sampler::StandardGamma, &[shape], &size, dtype)
         };

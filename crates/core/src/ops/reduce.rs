@@ -1,4 +1,4 @@
-//! Reductions over any axes: result shapes and dtypes, empty inputs, and composed reductions.
+//! Reductions over any axes: result shapes and dtypes, empty inputs, and reductions composed of other operations.
 //!
 //! A reduction with `keepdims` may be deferred like an elementwise operation. A device whose kernels run row programs then computes several
 //! reductions of an expression in one pass over the rows.
@@ -32,7 +32,7 @@ use crate::call::{self, OutputSpec, Work};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::expr::{Fold, FoldKind, fusion_enabled};
+use crate::expr::{Fold, FoldImplementation, fusion_enabled};
 use crate::index::Item;
 use crate::layout::{Dims, Layout};
 use crate::op::{Capability, Combine, Family, Identity, Op, ReductionDef};
@@ -98,8 +98,7 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     if reduction.returns_index {
         over.one_axis_allowing_scalar(op, a.ndim())?;
     }
-    // Reducing a repeated element once suffices. This matters because a broadcast axis may have more elements than memory could
-    // hold.
+    // Repeated elements are reduced once, because a broadcast axis may have more elements than memory could hold.
     let view = if is_idempotent(reduction) { without_repeats(a, &axes)? } else { None };
     let a = view.as_ref().unwrap_or(a);
     let (mut shape, mut reduced) = (Dims::new(), 1usize);
@@ -117,14 +116,14 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
         return reduce_empty(op, reduction, (a, &axes), &shape, out);
     }
     if over.keepdims && should_defer(reduction, a, &axes, reduced)? {
-        let kind = if reduction.combine == Combine::Moments { &VARIANCE_FOLD } else { &SINGLE_STEP_FOLD };
-        return Ok(Fold { op, argument: a.clone(), axes, value, kind }.into_deferred_array(shape, out));
+        let implementation = if reduction.combine == Combine::Moments { &VARIANCE_FOLD } else { &SINGLE_STEP_FOLD };
+        return Ok(Fold { op, argument: a.clone(), axes, value, implementation }.into_deferred_array(shape, out));
     }
     dispatch_reduction(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
 }
 
-/// Reduces the elements at which a mask is true, and combines the result with an initial value. The same pass replaces other elements by
-/// the identity.
+/// Reduces the elements at which a mask is true, and combines the result with an initial value. In the same pass, masked-out elements are
+/// replaced by the identity.
 #[cold]
 fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &InitialAndMask, (value, out): (DType, DType)) -> Result<NdArray> {
     let (name, reduction) = (op.name(), reduction_definition(op)?);
@@ -144,7 +143,7 @@ fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Initial
         let initial = super::creation::full_on_device(a.device(), &[], initial, out)?;
         return crate::expr::elementwise(combine, &[reduce(op, &selected, &plain, value, out)?.into(), initial.into()]);
     }
-    // A reduction of no elements by `op` would be an error. A sum gives the shape of the result, and its elements are not used.
+    // Here `op` would be an error, because there are no elements. A sum gives the shape of the result. Its elements are not used.
     let shape = reduce(SUM, &selected, &plain, value, value)?;
     super::creation::full_on_device(a.device(), shape.shape(), initial, out)
 }
@@ -208,8 +207,8 @@ pub(crate) fn dispatch_reduction(op: Op, a: &NdArray, axes: &[usize], value: DTy
     })
 }
 
-/// The kind of all deferred reductions except variances. Such a reduction is one step of a row program ([`ReductionDef::in_rows`]).
-static SINGLE_STEP_FOLD: FoldKind = FoldKind {
+/// Functions of all deferred reductions except variances. Such a reduction is one step of a row program ([`ReductionDef::in_rows`]).
+static SINGLE_STEP_FOLD: FoldImplementation = FoldImplementation {
     nodes: 3,
     push: |fold, program, values, _| {
         let acc = fold.op.reduction().map_or(fold.value, |reduction| reduction.accumulator.of(fold.value));
@@ -218,20 +217,20 @@ static SINGLE_STEP_FOLD: FoldKind = FoldKind {
     run: run_fold,
 };
 
-/// The kind of deferred variances. A variance is several steps of a row program.
-static VARIANCE_FOLD: FoldKind =
-    FoldKind { nodes: 8, push: |_, program, values, length| program.push_squared_distances(values, length), run: run_fold };
+/// Functions of deferred variances. A variance is several steps of a row program.
+static VARIANCE_FOLD: FoldImplementation =
+    FoldImplementation { nodes: 8, push: |_, program, values, length| program.push_squared_distances(values, length), run: run_fold };
 
 fn run_fold(fold: &Fold, output: OutputSpec) -> Result<StoredArray> {
     dispatch_reduction(fold.op, &fold.argument, &fold.axes, fold.value, output)?.stored()
 }
 
 /// Returns whether a reduction with `keepdims` is deferred. The device must run row programs, which may contain the reduction. The reduced
-/// axes must be the last ones, and a row must have between 2 and [`rows::MAX_DEFERRED_ROW_LENGTH`] elements.
+/// axes must be the last ones, and a row must have between 2 and [`rows::MAX_FUSED_ROW_LENGTH`] elements.
 fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
     let is_over_last_axes = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
     let is_row_reduction =
-        reduction.in_rows && is_over_last_axes && (2..=rows::MAX_DEFERRED_ROW_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
+        reduction.in_rows && is_over_last_axes && (2..=rows::MAX_FUSED_ROW_LENGTH).contains(&length) && a.size() > 0 && fusion_enabled();
     Ok(is_row_reduction && dispatch::any_kernel_declares(Capability::RowPrograms, Family::Rows, a.device())?)
 }
 

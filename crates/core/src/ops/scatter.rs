@@ -1,4 +1,4 @@
-//! Scatter: writes to elements that index arrays select, and combinations with the old elements.
+//! Scatter: writes values to elements that index arrays select, or combines them with the old elements.
 
 use cuprum_macros::numpy;
 
@@ -31,11 +31,11 @@ super::ops! { Scatter after indexing::fused_take:
     SCATTER "scatter" 3;
 }
 
-/// Largest number of elements per value for which floats are summed without grouping.
+/// Maximum number of array elements per value at which floats are summed without grouping the values by row first.
 const MAX_ELEMENTS_PER_VALUE: usize = 4;
-/// Largest mean number of values per element for which floats are summed without grouping.
+/// Maximum mean number of values per array element at which floats are summed without grouping the values by row first.
 const MAX_VALUES_PER_ELEMENT: usize = 4096;
-/// Operations with which a Scatter kernel can combine an element with a value.
+/// Operations by which kernels of the family `Scatter` can combine an element with a value.
 const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
 
 /// Returns whether combining several values by `combine` gives the same result in any order, as it does for integers and bools.
@@ -86,8 +86,8 @@ impl ScatterInputs {
         dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine, rows, needs })
     }
 
-    /// Combines floating-point or complex values with rows of `target`, by the first of three ways that the device has: in order, as a
-    /// reproducible sum, or grouped by row.
+    /// Combines floating-point or complex values with rows of `target`, by the first of three methods that the device supports: in order,
+    /// as a reproducible sum, or grouped by row.
     fn dispatch_inexact(self, target: &NdArray, combine: Op) -> Result<NdArray> {
         let declared = dispatch::device_capabilities(Family::Scatter, target.device())?;
         let (elements, values) = (self.rows.size(), self.values.layout().size());
@@ -129,7 +129,7 @@ impl ScatterInputs {
         ];
         let reduce = reductions.into_iter().find(|(op, _)| *op == combine).map(|(_, reduce)| reduce);
         // A reduction of segments divides a long group of values among threads. It is used for rows of one element only, because the
-        // Scatter kernel has only one thread for each element of a row.
+        // scatter kernel uses only one thread for each element of a row.
         if let (Some(reduce), 1) = (reduce, self.rows.ndim()) {
             self.values = reduce(&NdArray::from(self.values.clone()).take(&order, 0)?, &offsets)?.stored()?;
             return self.dispatch(target, Some(combine), None);
@@ -186,7 +186,7 @@ impl NdArray {
                 let shape = index.result_shape();
                 broadcast_value_layout(op, source.layout(), &shape)?;
                 if shape.contains(&0) || self.size() == 0 {
-                    // No elements are selected, so nothing is written. Gathering checks the indices.
+                    // No elements are selected, so nothing is written. The gather only checks that the indices are in bounds.
                     return index.gather().map(|_| ()).map_err(|error| match error {
                         Error::Index { index, axis, size, .. } => Error::Index { op, index, axis, size },
                         error => error,
@@ -308,7 +308,7 @@ impl NdArray {
                 *self = wide.astype(dtype)?;
                 Ok(())
             }
-            // Subtracting a value is adding its negation, without another rounding.
+            // Subtracting a value equals adding its negation, without additional rounding.
             Some(value) if is_combination && op == SUBTRACT => self.scatter_at(name, items, Some(ADD), negative(value)?),
             Some(value) if is_combination => self.scatter_at(name, items, Some(op), value),
             value => self.combine_in_rounds(op, items, value),

@@ -28,7 +28,7 @@ super::ops! { Sort after sort:
     SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
-/// Maximum segment length that the composite dispatches to kernels. A GPU kernel sorts a segment in the shared memory of one block,
+/// Maximum segment length for which `sort_by_composition` calls a kernel. A GPU kernel sorts a segment in the shared memory of one block,
 /// which limits the length.
 const MAX_KERNEL_SORT_LENGTH: usize = 4096;
 /// Maximum number of long segments that are sorted one by one. Sorting more of them takes longer than one sort of the whole array by
@@ -344,7 +344,7 @@ fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resu
     super::dispatch_single_output(op, a.device(), &inputs, output, Work::SegmentSort(call::SegmentSort { indices, longest }))
 }
 
-/// The composite of a segment sort, for devices without a kernel.
+/// Sorts segments by other operations, for devices without a kernel.
 ///
 /// A few long segments are sorted one by one, and the segments between them together. Otherwise all elements are sorted by value, then
 /// by segment.

@@ -60,7 +60,7 @@ impl Items {
     }
 
     /// Creates the items of a named tuple, a short sequence that an operation returns.
-    pub(crate) fn named(names: &'static [&'static str], items: Vec<Value>) -> Items {
+    pub(crate) fn named_tuple(names: &'static [&'static str], items: Vec<Value>) -> Items {
         let mut all = Items::from(items);
         if let Some(inner) = Arc::get_mut(&mut all.0) {
             inner.names = names;

@@ -83,7 +83,7 @@ fn sort_along<const N: usize>(
 
 /// Returns the axis to sort along, or `None` for the flattened array.
 ///
-/// As in NumPy, `argsort` accepts axis 0 of a 0-d array, and `sort` does not.
+/// As in NumPy, axis 0 of a 0-d array is valid for `argsort` but not for `sort`.
 fn sort_axis(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<Option<usize>> {
     over.clone().accepting_only(op.name(), &[AxisOption::Descending])?;
     match part {

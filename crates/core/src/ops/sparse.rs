@@ -1,4 +1,4 @@
-//! Products and triangular solutions of matrices in compressed row format. The types of sparse arrays are in the crate `cuprum-sparse`.
+//! Products and triangular solves of matrices in CSR format. The types of sparse arrays are in the crate `cuprum-sparse`.
 
 use crate::array::NdArray;
 use crate::call::{OutputSpec, Sparse, Triangle, Work};
@@ -28,9 +28,9 @@ super::ops! { Sparse after fft:
 /// `indices`.
 #[derive(Clone, Copy, Debug)]
 pub struct CsrParts<'a> {
-    /// Positions at which the rows begin and end.
+    /// For each row, the index of its first element; then the number of elements.
     pub indptr: &'a NdArray,
-    /// The column of each element.
+    /// The column index of each element.
     pub indices: &'a NdArray,
     /// The elements.
     pub values: &'a NdArray,
@@ -294,12 +294,12 @@ pub fn row_indices(indptr: &NdArray, count: usize) -> Result<NdArray> {
     if count == 0 || indptr.size() < 3 {
         return full_on_device(device, &[count], 0.into(), DType::I64);
     }
-    // The row number rises at the start of each row but the first.
+    // The row index increases at the start of each row except the first.
     let rises = bincount(&indptr.index(s![1..-1])?, None, count + 1)?;
     rises.index(s![..count])?.astype(DType::I64)?.cumsum(0)
 }
 
-/// Returns `indptr` (extent + 1), int64, of rows with the given int64 `counts` of elements.
+/// Returns the int64 `indptr` for rows with the given int64 numbers of elements (`counts`).
 pub(crate) fn indptr_of_counts(counts: &NdArray) -> Result<NdArray> {
     let zero = full_on_device(counts.device(), &[1], 0.into(), DType::I64)?;
     if counts.size() == 0 {

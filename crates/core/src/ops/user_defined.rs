@@ -20,8 +20,8 @@ use crate::scalar::Scalar;
 /// The result is deferred, like that of other elementwise operations. Whole-array arguments are evaluated first.
 ///
 /// # Errors
-/// A wrong number of arguments, shapes that do not broadcast, dtypes that the body does not take, arrays on different devices, an empty
-/// whole-array argument, or an index along an axis that does not exist.
+/// A wrong number of arguments, shapes that do not broadcast, dtypes that the operation does not take, arrays on different devices, an
+/// empty whole-array argument, or an index along an axis that does not exist.
 pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     let name = op.name();
     let body = op.0.body.ok_or_else(|| Error::value(name, "the operation has no body"))?;
@@ -67,10 +67,10 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     if body.result == BodyDType::Generic && visible != generic { array.astype(visible) } else { Ok(array) }
 }
 
-/// Reduces an array by a user-defined operation, whose body combines two elements. A deferred array is fused.
+/// Reduces an array by a user-defined operation, whose code combines two elements. A deferred array is fused.
 ///
 /// # Errors
-/// A dtype that the body does not take, an option other than `keepdims`, an identity that the dtype cannot hold, or axes out of
+/// A dtype that the operation does not take, an option other than `keepdims`, an identity that the dtype cannot hold, or axes out of
 /// bounds.
 pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
     let name = op.name();
@@ -127,7 +127,7 @@ fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Opti
     along.reshape(dims)
 }
 
-/// Calls an elementwise user-defined operation with Python-like arguments. The body's parameters give the names of the arguments.
+/// Calls an elementwise user-defined operation with Python-like arguments. Its parameters give the names of the arguments.
 ///
 /// # Errors
 /// The errors of [`apply`], and missing arguments.
@@ -145,6 +145,6 @@ pub fn call_reduction(op: Op, args: &Args) -> Result<Value> {
     reduce(op, &args.operand("a")?, &AxisOptions::from_args(args, "axis")?).map(Value::Array)
 }
 
-/// An operation declared by `cuprum::kernel!`, registered for tests that compile every body.
+/// An operation declared by `cuprum::kernel!`, registered so that tests can compile the code of every operation.
 pub struct DeclaredOperation(pub Op);
 inventory::collect!(DeclaredOperation);

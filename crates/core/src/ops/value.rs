@@ -102,7 +102,7 @@ impl Value {
 
     /// Returns a tuple whose items have names, as `collections.namedtuple` does.
     pub fn named_tuple(names: &'static [&'static str], items: impl IntoIterator<Item = Value>) -> Value {
-        Value::Tuple(Items::named(names, items.into_iter().collect()))
+        Value::Tuple(Items::named_tuple(names, items.into_iter().collect()))
     }
 
     /// Parses `text`, the default of a parameter in a signature, such as `None`, `True`, `1e-05`, `'left'` or `(0, 1)`. Returns
@@ -287,7 +287,7 @@ impl Args {
         }
     }
 
-    /// Returns the index of the parameter `name`.
+    /// Returns the index of the parameter `name`, which must exist.
     fn position(&self, name: &str) -> Option<usize> {
         self.parameters.list.iter().position(|p| p.name == name)
     }

@@ -1,5 +1,5 @@
-//! Residual tests of the family Linalg, as in LAPACK's test programs. Each test computes a ratio: the backward error, divided by the
-//! machine epsilon, the extent and the norm of the matrix. The ratio must be below [`THRESHOLD`].
+//! Residual tests of the kernel family `Linalg`, as in LAPACK's test programs. Each test computes a ratio: the backward error, divided by
+//! the machine epsilon, the extent and the norm of the matrix. The ratio must be below [`THRESHOLD`].
 
 mod schur;
 
@@ -23,7 +23,7 @@ pub const THRESHOLD: f64 = 30.0;
 
 /// The kind of the matrices of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum MatrixKind {
     /// Elements between -1 and 1.
     Random,
     /// Random, with rows and columns scaled over eight orders of magnitude.
@@ -38,37 +38,37 @@ pub enum Kind {
 
 /// A matrix of a batch on the host, in double precision.
 #[derive(Clone, Debug)]
-struct Dense {
+struct HostMatrix {
     rows: usize,
     columns: usize,
     values: Vec<Complex<f64>>,
 }
 
-impl Dense {
-    fn from_fn(rows: usize, columns: usize, mut value: impl FnMut(usize, usize) -> Complex<f64>) -> Dense {
+impl HostMatrix {
+    fn from_fn(rows: usize, columns: usize, mut value: impl FnMut(usize, usize) -> Complex<f64>) -> HostMatrix {
         let values = (0..rows * columns).map(|n| value(n / columns, n % columns)).collect();
-        Dense { rows, columns, values }
+        HostMatrix { rows, columns, values }
     }
     fn at(&self, i: usize, j: usize) -> Complex<f64> {
         self.values[i * self.columns + j]
     }
-    fn adjoint(&self) -> Dense {
-        Dense::from_fn(self.columns, self.rows, |i, j| self.at(j, i).conj())
+    fn adjoint(&self) -> HostMatrix {
+        HostMatrix::from_fn(self.columns, self.rows, |i, j| self.at(j, i).conj())
     }
-    fn times(&self, other: &Dense) -> Dense {
-        Dense::from_fn(self.rows, other.columns, |i, j| (0..self.columns).map(|k| self.at(i, k) * other.at(k, j)).sum())
+    fn times(&self, other: &HostMatrix) -> HostMatrix {
+        HostMatrix::from_fn(self.rows, other.columns, |i, j| (0..self.columns).map(|k| self.at(i, k) * other.at(k, j)).sum())
     }
-    fn minus(&self, other: &Dense) -> Dense {
-        Dense::from_fn(self.rows, self.columns, |i, j| self.at(i, j) - other.at(i, j))
+    fn minus(&self, other: &HostMatrix) -> HostMatrix {
+        HostMatrix::from_fn(self.rows, self.columns, |i, j| self.at(i, j) - other.at(i, j))
     }
-    fn triangle(&self, keep: impl Fn(usize, usize) -> bool) -> Dense {
-        Dense::from_fn(self.rows, self.columns, |i, j| if keep(i, j) { self.at(i, j) } else { Complex::ZERO })
+    fn triangle(&self, keep: impl Fn(usize, usize) -> bool) -> HostMatrix {
+        HostMatrix::from_fn(self.rows, self.columns, |i, j| if keep(i, j) { self.at(i, j) } else { Complex::ZERO })
     }
-    fn identity(n: usize) -> Dense {
-        Dense::from_fn(n, n, |i, j| if i == j { Complex::ONE } else { Complex::ZERO })
+    fn identity(n: usize) -> HostMatrix {
+        HostMatrix::from_fn(n, n, |i, j| if i == j { Complex::ONE } else { Complex::ZERO })
     }
-    fn columns_scaled(&self, factors: &[Complex<f64>]) -> Dense {
-        Dense::from_fn(self.rows, self.columns, |i, j| self.at(i, j) * factors[j])
+    fn columns_scaled(&self, factors: &[Complex<f64>]) -> HostMatrix {
+        HostMatrix::from_fn(self.rows, self.columns, |i, j| self.at(i, j) * factors[j])
     }
     /// Returns the 1-norm.
     fn norm(&self) -> f64 {
@@ -82,9 +82,9 @@ fn nan_max(x: f64, y: f64) -> f64 {
 }
 
 /// A deterministic sequence of numbers between -1 and 1.
-struct Numbers(u64);
+struct NumberSequence(u64);
 
-impl Numbers {
+impl NumberSequence {
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
@@ -105,7 +105,7 @@ pub struct Case {
     /// Number of columns.
     pub columns: usize,
     /// The kind of matrices.
-    pub kind: Kind,
+    pub kind: MatrixKind,
 }
 
 impl Case {
@@ -115,26 +115,32 @@ impl Case {
 
     /// Returns a batch of matrices of the case's kind, each modified by `change`. The batch is returned twice: as an array on the device,
     /// and as matrices on the host with the same elements. The array is not C-contiguous if the number of matrices is odd.
-    fn matrices(&self, rows: usize, columns: usize, seed: u64, change: impl Fn(Dense) -> Dense) -> Result<(NdArray, Vec<Dense>)> {
-        let mut numbers = Numbers(seed + 17 * rows as u64 + 31 * columns as u64);
+    fn matrices(
+        &self,
+        rows: usize,
+        columns: usize,
+        seed: u64,
+        change: impl Fn(HostMatrix) -> HostMatrix,
+    ) -> Result<(NdArray, Vec<HostMatrix>)> {
+        let mut numbers = NumberSequence(seed + 17 * rows as u64 + 31 * columns as u64);
         let mut number = || {
             let re = numbers.next();
             Complex::new(re, if self.dtype.is_complex() { numbers.next() } else { 0.0 })
         };
         let mut values = Vec::new();
         for _ in 0..self.batch {
-            let random = Dense::from_fn(rows, columns, |_, _| number());
+            let random = HostMatrix::from_fn(rows, columns, |_, _| number());
             let matrix = match self.kind {
-                Kind::Random => random,
-                Kind::Zero => random.triangle(|_, _| false),
-                Kind::Scaled(factor) => Dense::from_fn(rows, columns, |i, j| random.at(i, j) * factor),
-                Kind::Graded => {
+                MatrixKind::Random => random,
+                MatrixKind::Zero => random.triangle(|_, _| false),
+                MatrixKind::Scaled(factor) => HostMatrix::from_fn(rows, columns, |i, j| random.at(i, j) * factor),
+                MatrixKind::Graded => {
                     let power = |n: usize, extent: usize| 10f64.powf(-4.0 * n as f64 / extent as f64);
-                    Dense::from_fn(rows, columns, |i, j| random.at(i, j) * power(i, rows) * power(j, columns))
+                    HostMatrix::from_fn(rows, columns, |i, j| random.at(i, j) * power(i, rows) * power(j, columns))
                 }
-                Kind::RankDeficient => {
+                MatrixKind::RankDeficient => {
                     let half = columns.div_ceil(2);
-                    Dense::from_fn(rows, columns, |i, j| random.at(i, j % half))
+                    HostMatrix::from_fn(rows, columns, |i, j| random.at(i, j % half))
                 }
             };
             values.extend(change(matrix).values);
@@ -146,7 +152,7 @@ impl Case {
             0 => array.to_device(self.device)?,
             _ => array.swapaxes(1, 2)?.copy()?.to_device(self.device)?.swapaxes(1, 2)?,
         };
-        Ok((on_device, host(&array)?))
+        Ok((on_device, copy_to_host(&array)?))
     }
 
     /// Returns an error text if a ratio is above the threshold.
@@ -156,20 +162,20 @@ impl Case {
         if ratio < THRESHOLD { Ok(()) } else { Err(format!("{what}: ratio {ratio:.3e} (error {error:.3e}) for {self:?}")) }
     }
 
-    fn check_orthonormal(&self, what: &str, q: &Dense) -> Result<(), String> {
-        self.check(what, q.adjoint().times(q).minus(&Dense::identity(q.columns)).norm(), 1.0)
+    fn check_orthonormal(&self, what: &str, q: &HostMatrix) -> Result<(), String> {
+        self.check(what, q.adjoint().times(q).minus(&HostMatrix::identity(q.columns)).norm(), 1.0)
     }
 }
 
 /// Returns the matrices of a batch, copied to the host. In a 2-D array, each row is a matrix with one row.
-fn host(a: &NdArray) -> Result<Vec<Dense>> {
+fn copy_to_host(a: &NdArray) -> Result<Vec<HostMatrix>> {
     let (rows, columns) = match *a.shape() {
         [_, rows, columns] => (rows, columns),
         [_, columns] => (1, columns),
         _ => (1, 1),
     };
     let values = a.to_device(Device::CPU)?.astype(DType::C128)?.to_vec::<Complex<f64>>()?;
-    let one = |values: &[Complex<f64>]| Dense { rows, columns, values: values.to_vec() };
+    let one = |values: &[Complex<f64>]| HostMatrix { rows, columns, values: values.to_vec() };
     Ok(if rows * columns == 0 { vec![one(&[]); a.shape()[0]] } else { values.chunks(rows * columns).map(one).collect() })
 }
 
@@ -194,21 +200,21 @@ pub fn check_square(case: Case) -> Result<(), String> {
 pub fn check_systems(case: Case) -> Result<(), String> {
     let case = Case { columns: case.rows, ..case };
     let n = case.rows;
-    let may_be_singular = matches!(case.kind, Kind::RankDeficient | Kind::Zero);
+    let may_be_singular = matches!(case.kind, MatrixKind::RankDeficient | MatrixKind::Zero);
     let (array, matrices) = case.matrices(n, n, 1, |a| a).map_err(text)?;
-    let (right, columns) = Case { kind: Kind::Random, ..case }.matrices(n, 3, 2, |a| a).map_err(text)?;
+    let (right, columns) = Case { kind: MatrixKind::Random, ..case }.matrices(n, 3, 2, |a| a).map_err(text)?;
     if !may_be_singular {
-        let x = host(&solve(&array, &right).map_err(text)?).map_err(text)?;
-        let inverses = host(&inv(&array).map_err(text)?).map_err(text)?;
+        let x = copy_to_host(&solve(&array, &right).map_err(text)?).map_err(text)?;
+        let inverses = copy_to_host(&inv(&array).map_err(text)?).map_err(text)?;
         for (((a, b), x), inverse) in matrices.iter().zip(&columns).zip(&x).zip(&inverses) {
             case.check("solve", a.times(x).minus(b).norm(), a.norm() * x.norm())?;
-            case.check("inv", a.times(inverse).minus(&Dense::identity(n)).norm(), a.norm() * inverse.norm())?;
+            case.check("inv", a.times(inverse).minus(&HostMatrix::identity(n)).norm(), a.norm() * inverse.norm())?;
         }
     }
-    let dets = host(&det(&array).map_err(text)?.reshape((-1, 1)).map_err(text)?).map_err(text)?;
+    let dets = copy_to_host(&det(&array).map_err(text)?.reshape((-1, 1)).map_err(text)?).map_err(text)?;
     let (sign, log) = slogdet(&array).map_err(text)?;
-    let signs = host(&sign.reshape((-1, 1)).map_err(text)?).map_err(text)?;
-    let logs = host(&log.reshape((-1, 1)).map_err(text)?).map_err(text)?;
+    let signs = copy_to_host(&sign.reshape((-1, 1)).map_err(text)?).map_err(text)?;
+    let logs = copy_to_host(&log.reshape((-1, 1)).map_err(text)?).map_err(text)?;
     for (((a, det), sign), log) in matrices.iter().zip(&dets).zip(&signs).zip(&logs) {
         let (det, sign, log) = (det.values[0], sign.values[0], log.values[0].re);
         // Hadamard's bound is the scale of the error of a determinant. Determinants near the limits of the dtype's range are not compared.
@@ -227,7 +233,7 @@ pub fn check_systems(case: Case) -> Result<(), String> {
 }
 
 /// Returns the determinant by elimination in double precision.
-fn reference_determinant(a: &Dense) -> Complex<f64> {
+fn reference_determinant(a: &HostMatrix) -> Complex<f64> {
     let (mut a, n) = (a.clone(), a.rows);
     let mut det = Complex::ONE;
     for j in 0..n {
@@ -259,21 +265,21 @@ fn reference_determinant(a: &Dense) -> Complex<f64> {
 pub fn check_hermitian(case: Case) -> Result<(), String> {
     let case = Case { columns: case.rows, ..case };
     let n = case.rows;
-    let symmetric = |a: Dense| Dense::from_fn(n, n, |i, j| (a.at(i, j) + a.at(j, i).conj()) * 0.5);
+    let symmetric = |a: HostMatrix| HostMatrix::from_fn(n, n, |i, j| (a.at(i, j) + a.at(j, i).conj()) * 0.5);
     for (triangle, garbage) in [(Triangle::Lower, 1), (Triangle::Upper, -1)] {
         // The operations must not read the other triangle, so it holds wrong numbers.
-        let hide = |a: Dense| {
+        let hide = |a: HostMatrix| {
             let hidden = |i: usize, j: usize| if garbage > 0 { j > i } else { j < i };
-            Dense::from_fn(n, n, |i, j| if hidden(i, j) { a.at(i, j) + 0.5 } else { a.at(i, j) })
+            HostMatrix::from_fn(n, n, |i, j| if hidden(i, j) { a.at(i, j) + 0.5 } else { a.at(i, j) })
         };
         let (array, _) = case.matrices(n, n, 3, |a| hide(symmetric(a))).map_err(text)?;
         let (_, matrices) = case.matrices(n, n, 3, symmetric).map_err(text)?;
         let (w, v) = eigh(&array, triangle).map_err(text)?;
-        let alone = host(&eigvalsh(&array, triangle).map_err(text)?).map_err(text)?;
+        let alone = copy_to_host(&eigvalsh(&array, triangle).map_err(text)?).map_err(text)?;
         if triangle == Triangle::Lower {
             check_hermitian_svd(&case, &array, &matrices)?;
         }
-        let (w, v) = (host(&w).map_err(text)?, host(&v).map_err(text)?);
+        let (w, v) = (copy_to_host(&w).map_err(text)?, copy_to_host(&v).map_err(text)?);
         for (((a, w), v), alone) in matrices.iter().zip(&w).zip(&v).zip(&alone) {
             let size = w.values.iter().map(|w| w.norm()).fold(a.norm(), nan_max);
             case.check("eigh", a.times(v).minus(&v.columns_scaled(&w.values)).norm(), size)?;
@@ -283,15 +289,15 @@ pub fn check_hermitian(case: Case) -> Result<(), String> {
                 return Err(format!("eigh: eigenvalues are not ascending for {case:?}"));
             }
         }
-        if matches!(case.kind, Kind::Random | Kind::Graded | Kind::Scaled(_)) {
-            let positive = |a: Dense| {
+        if matches!(case.kind, MatrixKind::Random | MatrixKind::Graded | MatrixKind::Scaled(_)) {
+            let positive = |a: HostMatrix| {
                 let size = a.norm();
                 let a = symmetric(a);
-                Dense::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 2.0 * size } else { 0.0 })
+                HostMatrix::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 2.0 * size } else { 0.0 })
             };
             let (array, _) = case.matrices(n, n, 4, |a| hide(positive(a))).map_err(text)?;
             let (_, matrices) = case.matrices(n, n, 4, positive).map_err(text)?;
-            let factors = host(&cholesky(&array, triangle == Triangle::Upper).map_err(text)?).map_err(text)?;
+            let factors = copy_to_host(&cholesky(&array, triangle == Triangle::Upper).map_err(text)?).map_err(text)?;
             for (a, factor) in matrices.iter().zip(&factors) {
                 let lower = if triangle == Triangle::Upper { factor.adjoint() } else { factor.clone() };
                 case.check("cholesky", a.minus(&lower.times(&lower.adjoint())).norm(), a.norm())?;
@@ -305,9 +311,9 @@ pub fn check_hermitian(case: Case) -> Result<(), String> {
 }
 
 /// Tests the singular values of Hermitian `matrices`, which are the lower triangles of `array`.
-fn check_hermitian_svd(case: &Case, array: &NdArray, matrices: &[Dense]) -> Result<(), String> {
+fn check_hermitian_svd(case: &Case, array: &NdArray, matrices: &[HostMatrix]) -> Result<(), String> {
     let (u, s, vh) = svd_hermitian(array).map_err(text)?;
-    let (u, s, vh) = (host(&u).map_err(text)?, host(&s).map_err(text)?, host(&vh).map_err(text)?);
+    let (u, s, vh) = (copy_to_host(&u).map_err(text)?, copy_to_host(&s).map_err(text)?, copy_to_host(&vh).map_err(text)?);
     for (((a, u), s), vh) in matrices.iter().zip(&u).zip(&s).zip(&vh) {
         let size = s.values.iter().map(|s| s.norm()).fold(a.norm(), nan_max);
         case.check("svd_hermitian", a.minus(&u.columns_scaled(&s.values).times(vh)).norm(), size)?;
@@ -328,8 +334,8 @@ pub fn check_eigen(case: Case) -> Result<(), String> {
     let case = Case { columns: case.rows, ..case };
     let (array, matrices) = case.matrices(case.rows, case.rows, 1, |a| a).map_err(text)?;
     let (w, v) = eig(&array).map_err(text)?;
-    let alone = host(&eigvals(&array).map_err(text)?).map_err(text)?;
-    let (w, v) = (host(&w).map_err(text)?, host(&v).map_err(text)?);
+    let alone = copy_to_host(&eigvals(&array).map_err(text)?).map_err(text)?;
+    let (w, v) = (copy_to_host(&w).map_err(text)?, copy_to_host(&v).map_err(text)?);
     for (((a, w), v), alone) in matrices.iter().zip(&w).zip(&v).zip(&alone) {
         case.check("eig", a.times(v).minus(&v.columns_scaled(&w.values)).norm(), a.norm() * v.norm())?;
         for j in 0..v.columns {
@@ -337,7 +343,7 @@ pub fn check_eigen(case: Case) -> Result<(), String> {
             case.check("the norm of a vector of eig", (norm - 1.0).abs(), 1.0)?;
         }
         // Sums of eigenvalues are well-conditioned, eigenvalues are not.
-        let trace = |w: &Dense| w.values.iter().sum::<Complex<f64>>();
+        let trace = |w: &HostMatrix| w.values.iter().sum::<Complex<f64>>();
         case.check("eigvals", (trace(w) - trace(alone)).norm(), a.norm() * case.rows as f64)?;
     }
     Ok(())
@@ -351,21 +357,21 @@ pub fn check_triangular(case: Case) -> Result<(), String> {
     let case = Case { columns: case.rows, ..case };
     let n = case.rows;
     // The matrix is full, with a dominant diagonal. The solver must read only one triangle.
-    let dominant = |a: Dense| Dense::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 4.0 } else { 0.0 });
-    let case = Case { kind: Kind::Random, ..case };
+    let dominant = |a: HostMatrix| HostMatrix::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 4.0 } else { 0.0 });
+    let case = Case { kind: MatrixKind::Random, ..case };
     let (array, matrices) = case.matrices(n, n, 5, dominant).map_err(text)?;
     let (right, columns) = case.matrices(n, 2, 6, |a| a).map_err(text)?;
     for triangle in [Triangle::Lower, Triangle::Upper] {
         for form in [Form::Plain, Form::Transposed, Form::Adjoint] {
             for unit in [false, true] {
                 let x = solve_triangular(&array, &right, triangle, form, unit).map_err(text)?;
-                for ((a, b), x) in matrices.iter().zip(&columns).zip(&host(&x).map_err(text)?) {
+                for ((a, b), x) in matrices.iter().zip(&columns).zip(&copy_to_host(&x).map_err(text)?) {
                     let read = a.triangle(|i, j| if triangle == Triangle::Lower { j <= i } else { j >= i });
-                    let read = Dense::from_fn(n, n, |i, j| if unit && i == j { Complex::ONE } else { read.at(i, j) });
+                    let read = HostMatrix::from_fn(n, n, |i, j| if unit && i == j { Complex::ONE } else { read.at(i, j) });
                     let read = match form {
                         Form::Plain => read,
                         Form::Adjoint => read.adjoint(),
-                        Form::Transposed => Dense::from_fn(n, n, |i, j| read.at(j, i)),
+                        Form::Transposed => HostMatrix::from_fn(n, n, |i, j| read.at(j, i)),
                     };
                     case.check("solve_triangular", read.times(x).minus(b).norm(), read.norm() * x.norm())?;
                 }
@@ -385,8 +391,8 @@ pub fn check_rectangular(case: Case) -> Result<(), String> {
     let (array, matrices) = case.matrices(m, n, 7, |a| a).map_err(text)?;
     let (packed, pivots) = lu_factor(&array).map_err(text)?;
     let pivots = pivots.to_device(Device::CPU).and_then(|p| p.to_vec::<i32>()).map_err(text)?;
-    for (index, (a, lu)) in matrices.iter().zip(&host(&packed).map_err(text)?).enumerate() {
-        let lower = Dense::from_fn(m, k, |i, j| {
+    for (index, (a, lu)) in matrices.iter().zip(&copy_to_host(&packed).map_err(text)?).enumerate() {
+        let lower = HostMatrix::from_fn(m, k, |i, j| {
             if i == j {
                 Complex::ONE
             } else if i > j {
@@ -395,54 +401,56 @@ pub fn check_rectangular(case: Case) -> Result<(), String> {
                 Complex::ZERO
             }
         });
-        let upper = Dense::from_fn(k, n, |i, j| if i <= j { lu.at(i, j) } else { Complex::ZERO });
+        let upper = HostMatrix::from_fn(k, n, |i, j| if i <= j { lu.at(i, j) } else { Complex::ZERO });
         let mut order: Vec<usize> = (0..m).collect();
         for (i, &pivot) in pivots[index * k..(index + 1) * k].iter().enumerate() {
             let pivot =
                 usize::try_from(pivot).ok().filter(|p| (i..m).contains(p)).ok_or(format!("lu_factor: pivot {pivot} for {case:?}"))?;
             order.swap(i, pivot);
         }
-        let permuted = Dense::from_fn(m, n, |i, j| a.at(order[i], j));
+        let permuted = HostMatrix::from_fn(m, n, |i, j| a.at(order[i], j));
         case.check("lu_factor", permuted.minus(&lower.times(&upper)).norm(), a.norm())?;
     }
-    let alone = host(&qr_r(&array).map_err(text)?).map_err(text)?;
+    let alone = copy_to_host(&qr_r(&array).map_err(text)?).map_err(text)?;
     for mode in [QrMode::Reduced, QrMode::Complete] {
         let (q, r) = qr(&array, mode).map_err(text)?;
-        for (((a, q), r), alone) in matrices.iter().zip(&host(&q).map_err(text)?).zip(&host(&r).map_err(text)?).zip(&alone) {
+        for (((a, q), r), alone) in matrices.iter().zip(&copy_to_host(&q).map_err(text)?).zip(&copy_to_host(&r).map_err(text)?).zip(&alone)
+        {
             case.check("qr", a.minus(&q.times(r)).norm(), a.norm())?;
             case.check_orthonormal("q of qr", q)?;
             if r.triangle(|i, j| i > j).norm() != 0.0 {
                 return Err(format!("qr: r is not triangular for {case:?}"));
             }
-            let top = Dense::from_fn(k, n, |i, j| r.at(i, j));
+            let top = HostMatrix::from_fn(k, n, |i, j| r.at(i, j));
             case.check("r alone", alone.adjoint().times(alone).minus(&top.adjoint().times(&top)).norm(), a.norm() * a.norm())?;
         }
     }
     let (h, tau) = qr_raw(&array).map_err(text)?;
-    let alone = host(&qr_r(&array).map_err(text)?).map_err(text)?;
-    for (((a, h), tau), alone) in matrices.iter().zip(&host(&h).map_err(text)?).zip(&host(&tau).map_err(text)?).zip(&alone) {
-        let r = Dense::from_fn(k, n, |i, j| if i <= j { h.at(j, i) } else { Complex::ZERO });
+    let alone = copy_to_host(&qr_r(&array).map_err(text)?).map_err(text)?;
+    for (((a, h), tau), alone) in matrices.iter().zip(&copy_to_host(&h).map_err(text)?).zip(&copy_to_host(&tau).map_err(text)?).zip(&alone)
+    {
+        let r = HostMatrix::from_fn(k, n, |i, j| if i <= j { h.at(j, i) } else { Complex::ZERO });
         case.check("r of qr_raw", alone.minus(&r).norm(), a.norm())?;
         // Applies the reflections in reverse order: q @ r.
-        let mut product = Dense::from_fn(m, n, |i, j| if i < k { r.at(i, j) } else { Complex::ZERO });
+        let mut product = HostMatrix::from_fn(m, n, |i, j| if i < k { r.at(i, j) } else { Complex::ZERO });
         for reflection in (0..k).rev() {
-            let v = Dense::from_fn(m, 1, |i, _| match i.cmp(&reflection) {
+            let v = HostMatrix::from_fn(m, 1, |i, _| match i.cmp(&reflection) {
                 std::cmp::Ordering::Less => Complex::ZERO,
                 std::cmp::Ordering::Equal => Complex::ONE,
                 std::cmp::Ordering::Greater => h.at(reflection, i),
             });
             let coefficients = v.adjoint().times(&product);
             let change = v.times(&coefficients);
-            product = Dense::from_fn(m, n, |i, j| product.at(i, j) - change.at(i, j) * tau.at(0, reflection));
+            product = HostMatrix::from_fn(m, n, |i, j| product.at(i, j) - change.at(i, j) * tau.at(0, reflection));
         }
         case.check("qr_raw", a.minus(&product).norm(), a.norm())?;
     }
-    let alone = host(&svdvals(&array).map_err(text)?).map_err(text)?;
+    let alone = copy_to_host(&svdvals(&array).map_err(text)?).map_err(text)?;
     for full in [false, true] {
         let (u, s, vh) = svd(&array, full).map_err(text)?;
-        let (u, s, vh) = (host(&u).map_err(text)?, host(&s).map_err(text)?, host(&vh).map_err(text)?);
+        let (u, s, vh) = (copy_to_host(&u).map_err(text)?, copy_to_host(&s).map_err(text)?, copy_to_host(&vh).map_err(text)?);
         for ((((a, u), s), vh), alone) in matrices.iter().zip(&u).zip(&s).zip(&vh).zip(&alone) {
-            let first = |x: &Dense, rows: usize, columns: usize| Dense::from_fn(rows, columns, |i, j| x.at(i, j));
+            let first = |x: &HostMatrix, rows: usize, columns: usize| HostMatrix::from_fn(rows, columns, |i, j| x.at(i, j));
             let product = first(u, m, k).columns_scaled(&s.values).times(&first(vh, k, n));
             case.check("svd", a.minus(&product).norm(), a.norm())?;
             case.check_orthonormal("u of svd", u)?;

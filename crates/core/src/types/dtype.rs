@@ -337,7 +337,7 @@ const fn complex_with_parts(float: DType) -> DType {
     }
 }
 
-/// A set of dtypes, for the static filters of kernels.
+/// A set of dtypes, such as the input dtypes that a kernel declares to accept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DTypeSet(u32);
 

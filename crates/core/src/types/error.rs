@@ -84,7 +84,7 @@ pub enum Error {
         shapes: Vec<Vec<usize>>,
         /// The device of the call.
         device: Device,
-        /// Every accelerator tried, with its reason. Includes the base accelerator of the device if it has no kernel of the family.
+        /// Every accelerator tried, with its reason. Includes the device's own (base) accelerator even if it has no kernel for such calls.
         tried: Vec<(&'static str, String)>,
     },
     /// An allocation failed or exceeded a memory limit.

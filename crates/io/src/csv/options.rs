@@ -72,7 +72,7 @@ pub struct TextOptions {
     pub(super) dtype: DType,
     pub(super) names: NameSource,
     pub(super) missing: Vec<String>,
-    pub(super) fill: Option<Scalar>,
+    pub(super) fill_value: Option<Scalar>,
     pub(super) ndmin: usize,
 }
 
@@ -89,7 +89,7 @@ impl Default for TextOptions {
             dtype: DType::F64,
             names: NameSource::None,
             missing: Vec::new(),
-            fill: None,
+            fill_value: None,
             ndmin: 0,
         }
     }
@@ -162,16 +162,16 @@ impl TextOptions {
         self
     }
 
-    /// Adds texts that mean a missing value. Empty fields, `NA`, `N/A` and `null` always do, and `nan` for dtypes without NaN. Upper and
-    /// lower case are equal.
+    /// Adds texts that mean a missing value. Empty fields, `NA`, `N/A` and `null` always mean one, and so does `nan` for dtypes without
+    /// NaN. Upper and lower case are equal.
     pub fn missing<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
         self.missing.extend(texts.into_iter().map(Into::into));
         self
     }
 
     /// Sets the value of missing fields. Without it, missing fields are an error, except in [`genfromtxt`](crate::genfromtxt).
-    pub fn fill(mut self, value: impl Into<Scalar>) -> Self {
-        self.fill = Some(value.into());
+    pub fn fill_value(mut self, value: impl Into<Scalar>) -> Self {
+        self.fill_value = Some(value.into());
         self
     }
 
@@ -183,7 +183,7 @@ impl TextOptions {
 
     /// Sets the default fill value of `numpy.genfromtxt`, if no fill value is set.
     pub(super) fn with_default_fill(mut self) -> Self {
-        self.fill.get_or_insert(match self.dtype.kind() {
+        self.fill_value.get_or_insert(match self.dtype.kind() {
             Kind::Float | Kind::Complex => Scalar::Float(f64::NAN),
             Kind::Signed | Kind::Unsigned => Scalar::Int(-1),
             Kind::Bool => Scalar::Bool(false),

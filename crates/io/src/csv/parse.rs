@@ -407,7 +407,7 @@ struct RowParser<'a, T> {
     width: usize,
     /// Whether every row must have the same number of fields.
     strict: bool,
-    fill: Option<T>,
+    fill_value: Option<T>,
 }
 
 impl<'a, T: Number + NoUninit> RowParser<'a, T> {
@@ -417,8 +417,8 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
         for (position, &column) in outputs.iter().enumerate() {
             targets[column].push(position);
         }
-        let fill = options.fill.and_then(|fill| fill_value::<T>(fill));
-        RowParser { syntax, targets, width: outputs.len(), strict, fill }
+        let fill_value = options.fill_value.and_then(fill_element::<T>);
+        RowParser { syntax, targets, width: outputs.len(), strict, fill_value }
     }
 
     /// Parses all blocks into `out`. Returns the first error of the text.
@@ -508,8 +508,9 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
             let why = if is_integer && T::DTYPE.is_int() { "is out of range for" } else { "is not a" };
             return Err(format_error(format!("'{}' {why} {}", shown.escape_debug(), T::DTYPE)));
         }
-        self.fill
-            .ok_or_else(|| format_error(format!("'{shown}' is a missing value; `fill` sets a number for it (genfromtxt has a default)")))
+        self.fill_value.ok_or_else(|| {
+            format_error(format!("'{shown}' is a missing value; `fill_value` sets a number for it (genfromtxt has a default)"))
+        })
     }
 }
 
@@ -519,11 +520,11 @@ fn next_line_start(text: &[u8], at: usize) -> usize {
     memchr(b'\n', rest).map_or(text.len(), |n| at + n + 1)
 }
 
-/// Returns `fill` as an element. `None` if the type cannot represent the value.
+/// Returns the fill value of missing elements as an element of type `T`, or `None` if the type cannot represent it.
 ///
 /// An integer below the minimum of a signed type becomes the minimum. Any other integer that is out of range becomes the maximum, so that
 /// -1 marks missing elements of unsigned types, too.
-fn fill_value<T: Number>(fill: Scalar) -> Option<T> {
+fn fill_element<T: Number>(fill: Scalar) -> Option<T> {
     let text = match fill {
         Scalar::Bool(b) => (b as u8).to_string(),
         Scalar::Int(v) if T::DTYPE.int_range().is_some_and(|(lo, hi)| v < lo || v > hi) => {

@@ -228,7 +228,7 @@ fn push_shortest(dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
     }
 }
 
-/// Appends the digits of a float. Those of a value that is not finite (`nan`, `inf`) are written in lower case, as in NumPy.
+/// Appends the digits of a float. If `is_finite` is false, `digits` is a name such as `NaN`, which is written in lower case, as in NumPy.
 #[inline]
 fn push_float(digits: &str, is_finite: bool, text: &mut Vec<u8>) {
     if is_finite {

@@ -11,7 +11,7 @@ use super::tables::convert_table;
 use crate::syntax_tree::{Cost, Function, Parameter, ParameterKind, ReductionIdentity, Statement, Table, Variable};
 use crate::type_inference::{GenericBound, Inference, PrimitiveType, Slot, Type};
 
-/// Maximum number of arguments of the generated function, equal to core's `MAX_ARITY`.
+/// Maximum number of arguments of the generated function, equal to `MAX_ARITY` of the crate `cuprum_core`.
 const MAX_ARITY: usize = 8;
 
 /// Reads the functions and constant tables of a `kernel!` block. Reports the errors of all functions together.

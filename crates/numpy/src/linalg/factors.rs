@@ -9,8 +9,8 @@ use crate::common::{range_along, slice_axis};
 use crate::creation::{tril, triu};
 use crate::indexing::take_along_axis;
 
-/// Converts row interchanges to a permutation: row i of the result of all interchanges is row `order[i]` of the original. The
-/// permutation is int64, on the device of `pivots`.
+/// Converts LAPACK's row interchanges to a permutation `order`: the interchanges move row `order[i]` to row i. The permutation is int64, on
+/// the device of `pivots`.
 fn row_order(pivots: &NdArray, rows: usize) -> Result<NdArray> {
     let count = pivots.shape().last().copied().unwrap_or(0);
     let batch = &pivots.shape()[..pivots.ndim().saturating_sub(1)];

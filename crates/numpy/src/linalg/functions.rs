@@ -59,7 +59,7 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     if a.size() == 0 {
         return copy(&a);
     }
-    // Each matrix is halved until its norm is small enough for the approximant, and the result is squared as often.
+    // Each matrix is halved until its norm is small enough for the Padé approximant. The result is squared as many times.
     let norms = matrix_norm(&a, false, 1)?;
     let halvings = |norm: f64| if norm.is_finite() && norm > PADE_13_MAX_NORM { (norm / PADE_13_MAX_NORM).log2().ceil() } else { 0.0 };
     let counts: Vec<f64> = to_f64(&norms)?.into_iter().map(halvings).collect();

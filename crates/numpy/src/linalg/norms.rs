@@ -11,7 +11,7 @@ use cuprum_core::{
 
 use super::{as_inexact, epsilon, identities};
 
-/// The order of a norm (`ord=`).
+/// Selects a norm (`ord=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Norm {
     /// The 2-norm of all elements, or of the elements along the given axes.
@@ -54,7 +54,7 @@ impl FromArgs for Norm {
     }
 }
 
-/// Returns an error for axes of a 0-d array, as NumPy's norms do.
+/// Returns an error if axes are given for a 0-d array: NumPy rejects them too.
 fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
     match over.axes() {
         Some(&[axis, ..]) if x.ndim() == 0 => Err(Error::Axis { op: "norm", axis, ndim: 0 }),
@@ -151,7 +151,7 @@ pub fn vector_norm(x: &NdArray, #[name("ord")] order: f64, over: impl Into<AxisO
 /// Computes `sum(abs(x)**p)**(1/p)`, or its limit for `p` of 0 and infinity.
 fn p_norm(x: &NdArray, p: f64, over: AxisOptions) -> Result<NdArray> {
     if p == 2.0 {
-        // As in NumPy, real and imaginary parts are squared separately. `abs` of an infinite part with a NaN part would be infinite.
+        // As in NumPy, real and imaginary parts are squared separately. `abs` would return infinity for an infinite part with a NaN part.
         let squares = if x.dtype().is_complex() { add(x.real()?.square()?, x.imag()?.square()?)? } else { x.square()? };
         return squares.sum(over)?.sqrt();
     }
@@ -179,7 +179,7 @@ fn matrix_axes(over: &AxisOptions) -> [isize; 2] {
     over.axes().map_or([0, 1], |axes| [axes[0], axes[1]])
 }
 
-/// Returns the largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `abs(x)`.
+/// Returns the largest (`p` > 0) or smallest (`p` < 0) sum of magnitudes of a column (`abs(p)` is 1) or of a row (`abs(p)` is infinite).
 fn extreme_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
     let axes = matrix_axes(over);
     let [summed, other] = match p.abs() {

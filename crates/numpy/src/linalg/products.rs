@@ -168,8 +168,8 @@ pub fn multi_dot(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdAr
     }
 }
 
-/// `splits[i][j]` is the factor after which the product of factors i to j is split in the cheapest order (Cormen et al.,
-/// Introduction to Algorithms, 15.2).
+/// The optimal parenthesisation of a matrix chain: `splits[i][j]` is the factor after which the product of factors i to j is split (Cormen
+/// et al., Introduction to Algorithms, 15.2).
 struct Splits(Vec<Vec<usize>>);
 
 impl Splits {

@@ -14,8 +14,8 @@ use crate::common::filled;
 pub struct LeastSquares {
     /// The solution of least norm: shape (n) or (n, k) for an `a` of shape (m, n).
     pub solution: NdArray,
-    /// The sums of squared residuals of each column of `b`; empty if the rank of `a` is below its number of columns, or if `a` has
-    /// no more rows than columns.
+    /// The sum of squared residuals of each column of `b`; empty if the rank of `a` is below its number of columns, or if `a` has no more
+    /// rows than columns.
     pub residuals: NdArray,
     /// The rank of `a`.
     pub rank: usize,
@@ -151,7 +151,7 @@ pub fn pinv_hermitian(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
     pinv_by(a, rtol, svd_hermitian)
 }
 
-/// Returns pseudo-inverses of matrices that `decompose` decomposes.
+/// Returns the pseudo-inverses of matrices from their singular value decomposition, which `decompose` returns.
 fn pinv_by(
     a: &NdArray,
     rtol: Option<&NdArray>,
@@ -174,7 +174,7 @@ fn pinv_by(
     matmul(&adjoint(&vh)?, &multiply(inverse.expand_dims(-1)?, adjoint(&u)?)?)
 }
 
-/// Returns the product of extents, or an error of `op` if it overflows.
+/// Returns the product of `extents`, or an error in the name of `op` if it overflows.
 fn checked_product(op: &'static str, extents: &[usize]) -> Result<usize> {
     let product = extents.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
     product.ok_or_else(|| Error::shape(op, "the extents are too large", &[extents]))

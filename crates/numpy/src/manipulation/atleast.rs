@@ -7,7 +7,7 @@ use cuprum_core::{NdArray, Result, expand_dims, numpy};
 use crate::common::{at_least, rest_arrays};
 
 /// Calls `f` with each positional argument. Returns one array for one argument, and a tuple for several.
-fn each_from_args(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Value> {
+fn map_positional_args(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Value> {
     let arrays = rest_arrays(args)?.iter().map(f).collect::<Result<Vec<_>>>()?;
     match <[NdArray; 1]>::try_from(arrays) {
         Ok([array]) => Ok(Value::Array(array)),
@@ -30,7 +30,7 @@ fn each_from_args(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> Resul
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("atleast_1d(*arys)", call = |args| each_from_args(args, atleast_1d))]
+#[numpy("atleast_1d(*arys)", call = |args| map_positional_args(args, atleast_1d))]
 pub fn atleast_1d(ary: &NdArray) -> Result<NdArray> {
     at_least(ary, 1)
 }
@@ -50,7 +50,7 @@ pub fn atleast_1d(ary: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("atleast_2d(*arys)", call = |args| each_from_args(args, atleast_2d))]
+#[numpy("atleast_2d(*arys)", call = |args| map_positional_args(args, atleast_2d))]
 pub fn atleast_2d(ary: &NdArray) -> Result<NdArray> {
     at_least(ary, 2)
 }
@@ -70,7 +70,7 @@ pub fn atleast_2d(ary: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("atleast_3d(*arys)", call = |args| each_from_args(args, atleast_3d))]
+#[numpy("atleast_3d(*arys)", call = |args| map_positional_args(args, atleast_3d))]
 pub fn atleast_3d(ary: &NdArray) -> Result<NdArray> {
     match ary.ndim() {
         0 => at_least(ary, 3),

@@ -51,8 +51,8 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
     let stored = padded.contiguous()?.stored()?;
     let count = stored.layout().size() + 1 - m;
     let column = kernel.astype(dtype)?.contiguous()?;
-    // Contractions on the CPU read float32 and float64 windows in place. Other devices would copy the operand of a contraction, but read
-    // that of a fused reduction in place.
+    // Contractions on the CPU read float32 and float64 windows in place. Other devices would copy the windows for a contraction, but read
+    // them in place in a fused reduction.
     let on_cpu = stored.device() == Device::CPU;
     let is_wide = matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128);
     let by_reduction = !on_cpu && is_wide && fusion_enabled();

@@ -91,7 +91,7 @@ pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<N
     wanted.iter().map(statistic).collect()
 }
 
-/// Elements of each row that are partitioned at a pivot: in sorted order the row's elements from index `first` on.
+/// A part of each row, partitioned at index `pivot` of the row: the elements that the sorted row has from index `first` on.
 struct Part {
     pivot: usize,
     first: usize,

@@ -3,8 +3,8 @@
 use cuprum_core::{Args, NdArray, Result, numpy};
 
 use super::{LinearOperator, Solution, SolverOptions, System, inner, norm, solve_from_args};
-use crate::arguments::named;
-use crate::common::stored;
+use crate::arguments::with_named_errors;
+use crate::common::contiguous_stored;
 
 /// Solves `a @ x = b` by the stabilised method of biconjugate gradients (`scipy.sparse.linalg.bicgstab`).
 ///
@@ -27,7 +27,7 @@ use crate::common::stored;
 /// assert!((solution.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.bicgstab(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| named(args, |args| solve_from_args(args, bicgstab)))]
+#[numpy("sparse.linalg.bicgstab(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, bicgstab)))]
 pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
     let mut system = System::new("bicgstab", a, b, options)?;
     let mut r = system.residual()?;
@@ -37,38 +37,38 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
     let mut last: Option<(NdArray, NdArray, NdArray, NdArray)> = None;
     let mut iterations = 0;
     while residual_norm > system.tolerance && iterations < system.maxiter {
-        let rho = stored(&inner(&shadow, &r)?)?;
+        let rho = contiguous_stored(&inner(&shadow, &r)?)?;
         if !rho.item()?.as_bool() {
             break;
         }
         let p = match &last {
             Some((p, v, rho_over, omega)) => {
                 let beta = rho.divide(rho_over)?;
-                stored(&r.add(p.subtract(v.multiply(omega)?)?.multiply(beta)?)?)?
+                contiguous_stored(&r.add(p.subtract(v.multiply(omega)?)?.multiply(beta)?)?)?
             }
             None => r.clone(),
         };
         let p_hat = system.precondition(&p)?;
-        let v = stored(&system.multiply(&p_hat)?)?;
-        let alpha = stored(&rho.divide(inner(&shadow, &v)?)?)?;
-        let s = stored(&r.subtract(v.multiply(&alpha)?)?)?;
+        let v = contiguous_stored(&system.multiply(&p_hat)?)?;
+        let alpha = contiguous_stored(&rho.divide(inner(&shadow, &v)?)?)?;
+        let s = contiguous_stored(&r.subtract(v.multiply(&alpha)?)?)?;
         iterations += 1;
         let half = norm(&s)?;
         if half <= system.tolerance {
-            system.x = stored(&system.x.add(p_hat.multiply(&alpha)?)?)?;
+            system.x = contiguous_stored(&system.x.add(p_hat.multiply(&alpha)?)?)?;
             return Ok(system.finish(iterations, half));
         }
         let s_hat = system.precondition(&s)?;
-        let t = stored(&system.multiply(&s_hat)?)?;
-        let omega = stored(&inner(&t, &s)?.divide(inner(&t, &t)?)?)?;
-        system.x = stored(&system.x.add(p_hat.multiply(&alpha)?)?.add(s_hat.multiply(&omega)?)?)?;
-        r = stored(&s.subtract(t.multiply(&omega)?)?)?;
+        let t = contiguous_stored(&system.multiply(&s_hat)?)?;
+        let omega = contiguous_stored(&inner(&t, &s)?.divide(inner(&t, &t)?)?)?;
+        system.x = contiguous_stored(&system.x.add(p_hat.multiply(&alpha)?)?.add(s_hat.multiply(&omega)?)?)?;
+        r = contiguous_stored(&s.subtract(t.multiply(&omega)?)?)?;
         residual_norm = norm(&r)?;
         if !omega.item()?.as_bool() {
             break;
         }
-        // beta = (rho / rho_before) * (alpha / omega)
-        let rho_over = stored(&rho.multiply(&omega)?.divide(&alpha)?)?;
+        // The formula is beta = (rho / rho_before) * (alpha / omega).
+        let rho_over = contiguous_stored(&rho.multiply(&omega)?.divide(&alpha)?)?;
         last = Some((p, v, rho_over, omega));
     }
     Ok(system.finish(iterations, residual_norm))

@@ -3,8 +3,8 @@
 use cuprum_core::{Args, NdArray, Result, numpy};
 
 use super::{LinearOperator, Solution, SolverOptions, System, inner, norm, solve_from_args};
-use crate::arguments::named;
-use crate::common::stored;
+use crate::arguments::with_named_errors;
+use crate::common::contiguous_stored;
 
 /// Solves `a @ x = b` for a Hermitian positive definite matrix by conjugate gradients (`scipy.sparse.linalg.cg`).
 ///
@@ -26,7 +26,7 @@ use crate::common::stored;
 /// assert!(solution.has_converged && (solution.x.to_vec::<f64>()?[0] - 1.0 / 11.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| named(args, |args| solve_from_args(args, cg)))]
+#[numpy("sparse.linalg.cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, cg)))]
 pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
     let mut system = System::new("cg", a, b, options)?;
     let mut r = system.residual()?;
@@ -36,15 +36,15 @@ pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Resul
     // NaN ends the loop, because it compares as false.
     while residual_norm > system.tolerance && iterations < system.maxiter {
         let z = system.precondition(&r)?;
-        let rho = stored(&inner(&r, &z)?)?;
+        let rho = contiguous_stored(&inner(&r, &z)?)?;
         let p = match &direction {
-            Some((p, before)) => stored(&z.add(p.multiply(rho.divide(before)?)?)?)?,
+            Some((p, before)) => contiguous_stored(&z.add(p.multiply(rho.divide(before)?)?)?)?,
             None => z,
         };
-        let q = stored(&system.multiply(&p)?)?;
-        let alpha = stored(&rho.divide(inner(&p, &q)?)?)?;
-        system.x = stored(&system.x.add(p.multiply(&alpha)?)?)?;
-        r = stored(&r.subtract(q.multiply(&alpha)?)?)?;
+        let q = contiguous_stored(&system.multiply(&p)?)?;
+        let alpha = contiguous_stored(&rho.divide(inner(&p, &q)?)?)?;
+        system.x = contiguous_stored(&system.x.add(p.multiply(&alpha)?)?)?;
+        r = contiguous_stored(&r.subtract(q.multiply(&alpha)?)?)?;
         direction = Some((p, rho));
         residual_norm = norm(&r)?;
         iterations += 1;

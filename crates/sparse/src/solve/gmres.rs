@@ -3,8 +3,8 @@
 use cuprum_core::{Args, Complex, NdArray, Result, Scalar, numpy, stack};
 
 use super::{LinearOperator, Solution, SolverOptions, System, norm, solve_from_args};
-use crate::arguments::named;
-use crate::common::stored;
+use crate::arguments::with_named_errors;
+use crate::common::contiguous_stored;
 
 /// Solves `a @ x = b` by the generalised method of minimal residuals (`scipy.sparse.linalg.gmres`).
 ///
@@ -29,7 +29,7 @@ use crate::common::stored;
 /// assert!((solution.x.to_vec::<f64>()?[0] - 1.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.gmres(A, b, x0=None, *, rtol=1e-05, atol=0.0, restart=None, maxiter=None, M=None)", call = |args: &Args| named(args, |args| solve_from_args(args, gmres)))]
+#[numpy("sparse.linalg.gmres(A, b, x0=None, *, rtol=1e-05, atol=0.0, restart=None, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, gmres)))]
 pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
     let mut system = System::new("gmres", a, b, options)?;
     let restart = options.restart.unwrap_or(20).clamp(1, system.b.size().max(1));
@@ -39,7 +39,7 @@ pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Re
         let steps = restart.min(system.maxiter - iterations);
         iterations += cycle(&mut system, steps)?;
         let after = norm(&system.residual()?)?;
-        // A cycle without progress would repeat itself.
+        // Stops after a restart without progress, because the next one would repeat it.
         let is_stuck = after.is_nan() || after >= residual_norm;
         residual_norm = after;
         if is_stuck {
@@ -49,24 +49,24 @@ pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Re
     Ok(system.finish(iterations, residual_norm))
 }
 
-/// Improves `x` by at most `steps` iterations. Returns their number.
+/// Improves `x` by at most `steps` iterations without a restart. Returns the number of iterations.
 fn cycle(system: &mut System, steps: usize) -> Result<usize> {
     let r = system.residual()?;
     let beta = norm(&r)?;
-    let mut basis = vec![stored(&r.divide(beta)?)?];
-    // The columns of the Hessenberg matrix after the rotations, and the rotated right-hand side.
+    let mut basis = vec![contiguous_stored(&r.divide(beta)?)?];
+    // The columns of the triangular matrix (the Hessenberg matrix after Givens rotations), and the rotated right-hand side.
     let mut columns: Vec<Vec<Complex<f64>>> = Vec::new();
     let mut rotations: Vec<(f64, Complex<f64>)> = Vec::new();
     let mut right = vec![Complex::new(beta, 0.0)];
     for step in 0..steps {
-        let mut w = stored(&system.multiply(&system.precondition(&basis[step])?)?)?;
+        let mut w = contiguous_stored(&system.multiply(&system.precondition(&basis[step])?)?)?;
         let before = norm(&w)?;
         let mut column = vec![Complex::new(0.0, 0.0); step + 1];
-        // Classical Gram-Schmidt, twice: as orthogonal as the modified method, with two products per pass.
+        // Two passes of classical Gram-Schmidt are as accurate as the modified method, and each pass takes only two products.
         let vectors = stack(&basis, 0)?;
         for _ in 0..2 {
             let projections = inner_rows(&vectors, &w)?;
-            w = stored(&w.subtract(projections.matmul(&vectors)?)?)?;
+            w = contiguous_stored(&w.subtract(projections.matmul(&vectors)?)?)?;
             for (sum, h) in column.iter_mut().zip(complex_values(&projections)?) {
                 *sum += h;
             }
@@ -84,12 +84,12 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
         right.push(-s.conj() * last);
         rotations.push((c, s));
         columns.push(column);
-        // A vector in the span of the basis ends the iteration: the approximation is exact in this subspace.
+        // If the new vector is in the span of the basis, the approximation is exact in this subspace, so the iteration stops.
         let has_ended = next <= before * f64::EPSILON || right[step + 1].norm() <= system.tolerance;
         if has_ended || step + 1 == steps {
             break;
         }
-        basis.push(stored(&w.divide(next)?)?);
+        basis.push(contiguous_stored(&w.divide(next)?)?);
     }
     let count = columns.len();
     let mut weights = vec![Complex::new(0.0, 0.0); count];
@@ -103,17 +103,17 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
         let weight = if system.b.dtype().is_complex() { Scalar::Complex(weight) } else { Scalar::Float(weight.re) };
         let term = vector.multiply(weight)?;
         correction = Some(match correction {
-            Some(sum) => stored(&sum.add(term)?)?,
-            None => stored(&term)?,
+            Some(sum) => contiguous_stored(&sum.add(term)?)?,
+            None => contiguous_stored(&term)?,
         });
     }
     if let Some(correction) = correction {
-        system.x = stored(&system.x.add(system.precondition(&correction)?)?)?;
+        system.x = contiguous_stored(&system.x.add(system.precondition(&correction)?)?)?;
     }
     Ok(count)
 }
 
-/// Returns the inner products of each row of `vectors` with `w`.
+/// Returns the inner product of each row of `vectors` with `w`.
 fn inner_rows(vectors: &NdArray, w: &NdArray) -> Result<NdArray> {
     if vectors.dtype().is_complex() { cuprum_core::conj(vectors)?.matmul(w) } else { vectors.matmul(w) }
 }
@@ -122,7 +122,7 @@ fn complex_values(a: &NdArray) -> Result<Vec<Complex<f64>>> {
     a.astype(cuprum_core::DType::C128)?.to_vec()
 }
 
-/// Returns cosine and sine of the rotation that maps `(a, b)` to `(length, 0)`, and the length. `b` is real.
+/// Returns cosine and sine of the Givens rotation that maps `(a, b)` to `(length, 0)`, and `length`. `b` is real.
 fn rotation(a: Complex<f64>, b: f64) -> (f64, Complex<f64>, Complex<f64>) {
     let size = a.norm().hypot(b);
     if size == 0.0 {

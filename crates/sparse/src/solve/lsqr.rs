@@ -5,23 +5,23 @@ use cuprum_core::{Args, Error, NdArray, Result, Value, numpy};
 
 use super::{LinearOperator, norm, solver_dtype};
 use crate::SparseArray;
-use crate::arguments::named;
-use crate::common::{filled, stored};
+use crate::arguments::with_named_errors;
+use crate::common::{contiguous_stored, filled};
 
 /// Options of [`lsqr`], with SciPy's defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct LsqrOptions<'a> {
     /// Weight of the norm of the solution: `norm(b - a @ x)**2 + damp**2 * norm(x)**2` is minimised. 0 by default.
     pub damp: f64,
-    /// Relative error of the matrix, for the test for least squares: 1e-6 by default.
+    /// Assumed relative error of the matrix, for the stopping test of least-squares problems: 1e-6 by default.
     pub atol: f64,
-    /// Relative error of `b`, for the test for a consistent system: 1e-6 by default.
+    /// Assumed relative error of `b`, for the stopping test of consistent systems: 1e-6 by default.
     pub btol: f64,
-    /// Limit of the condition number, beyond which the method ends: 1e8 by default; 0 for none.
+    /// Limit of the condition number of `a`, at which the method stops: 1e8 by default. 0 means no limit.
     pub conlim: f64,
     /// Maximum number of iterations; twice the number of unknowns by default.
     pub maxiter: Option<usize>,
-    /// The first approximation; zeros by default.
+    /// Starting vector of the iteration; zeros by default.
     pub x0: Option<&'a NdArray>,
 }
 
@@ -36,8 +36,9 @@ impl Default for LsqrOptions<'_> {
 pub struct LeastSquares {
     /// The solution.
     pub x: NdArray,
-    /// SciPy's reason for the end (`istop`): 0 if `x0` is the solution, 1 for a consistent system, 2 for a least-squares solution, 3 if the
-    /// condition number exceeds the limit, 4 to 6 if these tests pass at machine precision, 7 for the maximum number of iterations.
+    /// The reason why the iteration stopped, as SciPy's `istop`: 0 if `x0` is the solution, 1 for a consistent system, 2 for a
+    /// least-squares solution, 3 if the condition number exceeds the limit, 4 to 6 if these tests pass at machine precision, 7 for the
+    /// maximum number of iterations.
     pub stop: u8,
     /// Number of iterations.
     pub iterations: usize,
@@ -70,7 +71,7 @@ pub struct LeastSquares {
 /// assert!((fit.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-5);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.lsqr(A, b, damp=0.0, atol=1e-06, btol=1e-06, conlim=100000000.0, iter_lim=None, show=False, calc_var=False, x0=None)", call = |args: &Args| named(args, lsqr_from_args))]
+#[numpy("sparse.linalg.lsqr(A, b, damp=0.0, atol=1e-06, btol=1e-06, conlim=100000000.0, iter_lim=None, show=False, calc_var=False, x0=None)", call = |args: &Args| with_named_errors(args, lsqr_from_args))]
 pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Result<LeastSquares> {
     const OP: &str = "lsqr";
     let [rows, columns] = a.extents();
@@ -81,16 +82,16 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     let epsilon = if dtype.real() == cuprum_core::DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let times = |v: &NdArray| a.matvec(v)?.astype(dtype);
     let times_adjoint = |v: &NdArray| a.rmatvec(v)?.astype(dtype);
-    // Divides a vector by its norm. Returns the norm and the vector.
+    // Normalises a vector. Returns its norm and the unit vector.
     let normalise = |v: NdArray| -> Result<(f64, NdArray)> {
-        let v = stored(&v)?;
+        let v = contiguous_stored(&v)?;
         let size = norm(&v)?;
-        Ok((size, if size > 0.0 { stored(&v.divide(size)?)? } else { v }))
+        Ok((size, if size > 0.0 { contiguous_stored(&v.divide(size)?)? } else { v }))
     };
-    let b = stored(&b.astype(dtype)?)?;
+    let b = contiguous_stored(&b.astype(dtype)?)?;
     let mut x = match options.x0 {
         Some(x) if x.shape() != [columns] => return Err(Error::shape(OP, "x0 has one element for each column", &[x.shape()])),
-        Some(x) => stored(&x.astype(dtype)?)?,
+        Some(x) => contiguous_stored(&x.astype(dtype)?)?,
         None => filled(b.device(), &[columns], 0, dtype)?,
     };
     let b_norm = norm(&b)?;
@@ -105,7 +106,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     }
     let (mut rho_bar, mut phi_bar) = (alpha, beta);
     let (mut matrix_norm, mut direction_norm, mut damped) = (0.0f64, 0.0f64, 0.0f64);
-    // The norm of `x` is estimated by a rotation of the bidiagonal matrix from the right.
+    // Estimates the norm of `x` by rotations of the bidiagonal matrix from the right.
     let (mut z, mut x_norm_squared, mut cosine, mut sine) = (0.0f64, 0.0f64, -1.0f64, 0.0f64);
     let maxiter = options.maxiter.unwrap_or(columns.saturating_mul(2));
     let limit = if options.conlim > 0.0 { 1.0 / options.conlim } else { 0.0 };
@@ -118,7 +119,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         if beta > 0.0 {
             (alpha, v) = normalise(times_adjoint(&u)?.subtract(v.multiply(beta)?)?)?;
         }
-        // A first rotation removes the damping, a second one the subdiagonal.
+        // The first rotation eliminates the damping term, the second one the subdiagonal element.
         let rho_damped = rho_bar.hypot(options.damp);
         let damped_part = options.damp / rho_damped * phi_bar;
         phi_bar *= rho_bar / rho_damped;
@@ -130,8 +131,8 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         phi_bar *= s;
         let tau = s * phi;
         direction_norm = direction_norm.hypot(norm(&w)? / rho);
-        x = stored(&x.add(w.multiply(phi / rho)?)?)?;
-        w = stored(&v.subtract(w.multiply(theta / rho)?)?)?;
+        x = contiguous_stored(&x.add(w.multiply(phi / rho)?)?)?;
+        w = contiguous_stored(&v.subtract(w.multiply(theta / rho)?)?)?;
         let delta = sine * rho;
         let gamma_bar = -cosine * rho;
         let right = phi - delta * z;

@@ -4,7 +4,7 @@ use cuprum_core::{DType, Device, NdArray, Result, conj};
 
 use crate::Sparse;
 
-/// A matrix that is known by its products with vectors (`scipy.sparse.linalg.LinearOperator`).
+/// A matrix that is given by its products with vectors (`scipy.sparse.linalg.LinearOperator`).
 ///
 /// Sparse arrays and 2-D dense arrays are linear operators. [`FnOperator`] makes one from a function.
 pub trait LinearOperator {
@@ -12,19 +12,19 @@ pub trait LinearOperator {
     fn extents(&self) -> [usize; 2];
     /// Returns the dtype of the matrix.
     fn element_type(&self) -> DType;
-    /// Returns the device of the vectors that it multiplies: the current device by default.
+    /// Returns the device of the vectors that the operator multiplies. The default is the current device.
     ///
     /// # Errors
     /// No device is available.
     fn vector_device(&self) -> Result<Device> {
         Device::current()
     }
-    /// Returns the product with a vector (columns).
+    /// Returns the product `a @ v` with a vector of as many elements as the matrix has columns.
     ///
     /// # Errors
     /// Errors of the product.
     fn matvec(&self, v: &NdArray) -> Result<NdArray>;
-    /// Returns the product of the conjugate transpose with a vector (rows).
+    /// Returns the product `conj(a).T @ v` with a vector of as many elements as the matrix has rows.
     ///
     /// # Errors
     /// Errors of the product, and operators that do not know their transpose.
@@ -45,7 +45,7 @@ impl<S: Sparse> LinearOperator for S {
         self.matmul(v)
     }
     fn rmatvec(&self, v: &NdArray) -> Result<NdArray> {
-        if self.dtype().is_complex() { conj(self.left_matmul(&conj(v)?)?) } else { self.left_matmul(v) }
+        if self.dtype().is_complex() { conj(self.rmatmul(&conj(v)?)?) } else { self.rmatmul(v) }
     }
 }
 
@@ -68,10 +68,10 @@ impl LinearOperator for NdArray {
     }
 }
 
-/// The function of a [`FnOperator`].
+/// A function that returns the product of a [`FnOperator`] with a vector.
 type Product = Box<dyn Fn(&NdArray) -> Result<NdArray> + Send + Sync>;
 
-/// A linear operator whose products are functions.
+/// A linear operator that calls functions to compute its products.
 ///
 /// # Examples
 /// ```
@@ -91,12 +91,12 @@ pub struct FnOperator {
 }
 
 impl FnOperator {
-    /// Returns the operator whose product with a vector is `multiply`.
+    /// Creates an operator of the shape `extents` that calls `multiply` for its product with a vector.
     pub fn new(extents: [usize; 2], dtype: DType, multiply: impl Fn(&NdArray) -> Result<NdArray> + Send + Sync + 'static) -> FnOperator {
         FnOperator { extents, dtype, multiply: Box::new(multiply), multiply_adjoint: None }
     }
 
-    /// Returns the operator with `multiply_adjoint` as the product of its conjugate transpose.
+    /// Sets the function that computes products with the conjugate transpose.
     #[must_use]
     pub fn with_adjoint(self, multiply_adjoint: impl Fn(&NdArray) -> Result<NdArray> + Send + Sync + 'static) -> FnOperator {
         FnOperator { multiply_adjoint: Some(Box::new(multiply_adjoint)), ..self }

@@ -1,10 +1,10 @@
-//! The beta function of positive numbers.
+//! The beta function of positive numbers, as scalar functions.
 
 /// Expands to a `kernel!` block with the functions of `with_zeta`, `beta_ordered`, `betaln_ordered` and the given functions.
 macro_rules! with_beta {
     ($($functions:tt)*) => {
         with_zeta! {
-            /// log(gamma(b) / gamma(a + b)) for a > 0 and b >= 10.
+            /// Returns `log(gamma(b) / gamma(a + b))` for a > 0 and b >= 10.
             #[helper]
             fn log_gamma_quotient(a: f64, b: f64) -> f64 {
                 let sum = a + b;
@@ -12,7 +12,7 @@ macro_rules! with_beta {
                 (stirling_rest(b) - stirling_rest(sum)) - main
             }
 
-            /// log(beta(a, b)) for positive numbers with a <= b.
+            /// Returns `log(beta(a, b))` for positive numbers with a <= b.
             #[helper]
             fn betaln_ordered(a: f64, b: f64) -> f64 {
                 if b < 10.0 {
@@ -21,14 +21,14 @@ macro_rules! with_beta {
                 if a < 10.0 {
                     return gammaln_positive(a) + log_gamma_quotient(a, b);
                 }
-                // log(sqrt(2 pi)) and the rests of Stirling's series.
+                // Adds log(sqrt(2 pi)) and the remainders of Stirling's series.
                 let quotient = a / b;
                 let main = (a - 0.5) * (quotient / (1.0 + quotient)).ln() - b * quotient.ln_1p() - 0.5 * b.ln();
                 let rest = stirling_rest(a) + stirling_rest(b) - stirling_rest(a + b);
                 main + (0.918938533204672741780 + rest)
             }
 
-            /// beta(a, b) for positive numbers with a <= b.
+            /// Returns `beta(a, b)` for positive numbers with a <= b.
             #[helper]
             fn beta_ordered(a: f64, b: f64) -> f64 {
                 if b < 10.0 {

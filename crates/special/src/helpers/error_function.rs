@@ -1,15 +1,15 @@
-//! The error function and its scaled complement.
+//! Scalar error functions: erf, erfc, erfcx and the normal distribution function.
 
-/// Expands to a `kernel!` block with `log1p_minus_x`, `exp_times`, `erf_of`, `erfc_of`, `erfcx_of`, `ndtr_of` and the given functions.
+/// Expands to a `kernel!` block with `log1p_minus_x`, `exp_times`, `erf_f64`, `erfc_f64`, `erfcx_f64`, `ndtr_f64` and the given functions.
 macro_rules! with_error_function {
     ($($functions:tt)*) => {
         with_logarithm! {
-            // (erf(x) - x) / x in x^2, for x^2 <= 1.
+            // Coefficients of (erf(x) - x) / x in powers of x^2, for x^2 <= 1.
             const ERF: [f64; 14] = [0.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.026866170645129854, 0.005223977625423455, -0.0008548327021945428, 0.00012055332903350668, -1.4925647581008593e-05, 1.6462045711013026e-06, -1.6364645854816389e-07, 1.479243542696247e-08, -1.2164764337224506e-09, 8.709755232851789e-11, -4.2320376764874594e-12];
-            // (1 + 2 x) erfcx(x) in t = (x - 4) / (x + 4), for x >= 0.
+            // Coefficients of (1 + 2 x) erfcx(x) in powers of t = (x - 4) / (x + 4), for x >= 0.
             const ERFCX: [f64; 25] = [1.2329951186255526, -0.1396211168405623, 0.015379652102619604, 0.06809705425466908, -0.10103906603630056, 0.0937328349990944, -0.06633036581218697, 0.03716751552655567, -0.016197734059799265, 0.005031970067657489, -0.0007577732613730956, -0.00019925714661091188, 0.0001506214900124047, -2.4397746422436416e-05, -1.1221287012353486e-05, 5.706604414895734e-06, 2.919733377963012e-07, -8.210939042560568e-07, 7.746992727017941e-08, 1.0633855618594884e-07, -2.05606492756992e-08, -1.234686604382353e-08, 3.1695881915648173e-09, 9.311744978232572e-10, -2.659599690242689e-10];
 
-            /// Returns `factor * exp(exponent + rest)` for a small `rest`. The result underflows gradually.
+            /// Returns `factor * exp(exponent + rest)` for a small `rest`. Tiny results become subnormal instead of zero.
             #[helper]
             fn exp_times(exponent: f64, rest: f64, factor: f64) -> f64 {
                 if exponent.abs() < 690.0 {
@@ -31,7 +31,7 @@ macro_rules! with_error_function {
             }
 
             #[helper]
-            fn erfcx_of(x: f64) -> f64 {
+            fn erfcx_f64(x: f64) -> f64 {
                 let scaled = erfcx_positive(x.abs());
                 if x >= 0.0 || x.is_nan() {
                     return scaled;
@@ -54,7 +54,7 @@ macro_rules! with_error_function {
             }
 
             #[helper]
-            fn erf_of(x: f64) -> f64 {
+            fn erf_f64(x: f64) -> f64 {
                 if x.abs() < 1.0 {
                     return x.mul_add((x * x).polynomial(ERF), x);
                 }
@@ -65,19 +65,19 @@ macro_rules! with_error_function {
             }
 
             #[helper]
-            fn erfc_of(x: f64) -> f64 {
+            fn erfc_f64(x: f64) -> f64 {
                 if x > 0.5 {
                     return erfc_tail(x);
                 }
-                1.0 - erf_of(x)
+                1.0 - erf_f64(x)
             }
 
-            /// The normal distribution function at x.
+            /// Returns the normal distribution function at x.
             #[helper]
-            fn ndtr_of(x: f64) -> f64 {
+            fn ndtr_f64(x: f64) -> f64 {
                 let y = x * FRAC_1_SQRT_2;
                 if y.abs() < 0.5 {
-                    return erf_of(y).mul_add(0.5, 0.5);
+                    return erf_f64(y).mul_add(0.5, 0.5);
                 }
                 if x.is_nan() {
                     return x;
@@ -88,7 +88,7 @@ macro_rules! with_error_function {
                 if x < -40.0 {
                     return 0.0;
                 }
-                // x^2 / 2 as the exact square of x, because the square of y would have its rounding error.
+                // Computes x^2 / 2 from the exact square of x. The square of y = x / sqrt(2) would include the rounding error of y.
                 let square = x * x;
                 exp_times(-0.5 * square, -0.5 * x.mul_add(x, -square), 0.5 * erfcx_positive(-y))
             }

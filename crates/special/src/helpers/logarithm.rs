@@ -4,10 +4,10 @@
 macro_rules! with_logarithm {
     ($($functions:tt)*) => {
         ::cuprum_macros::kernel! {
-            // (atanh(r) - r) / r^3 in r^2, for r^2 <= 1/8.
+            // Coefficients of (atanh(r) - r) / r^3 in powers of r^2, for r^2 <= 1/8.
             const ATANH: [f64; 12] = [0.3333333333333333, 0.20000000000000032, 0.14285714285702306, 0.11111111112887173, 0.09090908955116454, 0.07692313804226865, 0.06666492824916785, 0.058855928294456294, 0.05223170502258635, 0.05083793981505181, 0.027455317436075776, 0.08295186722831549];
 
-            /// log(1 + x) - x, by log(1 + x) = 2 atanh(x / (2 + x)) near 0.
+            /// Returns `log(1 + x) - x`, near 0 by log(1 + x) = 2 atanh(x / (2 + x)).
             #[helper]
             fn log1p_minus_x(x: f64) -> f64 {
                 if x < -0.5 || x > 1.0 {

@@ -1,16 +1,16 @@
-//! The digamma function and Hurwitz's zeta function.
+//! The digamma function and Hurwitz's zeta function, as scalar functions.
 
-/// Expands to a `kernel!` block with the functions of `with_gamma`, `digamma_of`, `hurwitz` and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_gamma`, `digamma_f64`, `hurwitz` and the given functions.
 macro_rules! with_zeta {
     ($($functions:tt)*) => {
         with_gamma! {
-            // digamma(x) / (x - zero) in x - 3/2, for 1 <= x <= 2, where `zero` is that of digamma.
+            // Coefficients of digamma(x) / (x - x0) in powers of x - 3/2, for 1 <= x <= 2. x0 is the positive zero of digamma.
             const DIGAMMA_1: [f64; 23] = [0.9510558760318328, -0.4236274212814606, 0.24054248424078736, -0.14840492305388006, 0.09498872445282817, -0.06192213327556183, 0.040760833944741226, -0.02697579665686472, 0.01790724819228875, -0.011908220169786002, 0.007927024136843637, -0.0052799364178857415, 0.0035180792717028125, -0.0023455016279107115, 0.0015635739915515125, -0.0010364227247828023, 0.0006899428514219089, -0.00048606417050412354, 0.00032689316473621455, -0.00014460384609240088, 9.158816882117e-05, -0.00017837342400462423, 0.00012241591000024265];
-            // digamma(x) in x - 5/2, for 2 <= x <= 3.
+            // Coefficients of digamma(x) in powers of x - 5/2, for 2 <= x <= 3.
             const DIGAMMA_2: [f64; 18] = [0.7031566406452432, 0.49035775610023485, -0.11810202582086307, 0.03731764146954112, -0.013073166646180622, 0.004821409821455783, -0.001830564035530446, 0.0007073881631882985, -0.0002764393102116248, 0.00010882587646435264, -4.305204667015857e-05, 1.7088819558604737e-05, -6.803241298797442e-06, 2.71139186439816e-06, -1.0640490405665057e-06, 4.239080335219694e-07, -2.068973365087423e-07, 8.352968085904161e-08];
-            // (log(x) - 1 / (2 x) - digamma(x)) x^2 in 1 / x^2, for x >= 10.
+            // Coefficients of (log(x) - 1 / (2 x) - digamma(x)) x^2 in powers of 1 / x^2, for x >= 10.
             const DIGAMMA_REST: [f64; 7] = [0.08333333333333333, -0.008333333333329154, 0.003968253961523215, -0.0041666625908644605, 0.007574576739417587, -0.020915506210387118, 0.06981786581923828];
-            // B(2 j) / (2 j)! for j = 1, 2, ..: the coefficients of the Euler-Maclaurin formula.
+            // Coefficients B(2 j) / (2 j)! of the Euler-Maclaurin formula, for j = 1, 2, ...
             const BERNOULLI: [f64; 12] = [
                 8.333333333333333e-2, -1.388888888888889e-3, 3.306878306878307e-5, -8.267195767195767e-7, 2.0876756987868099e-8,
                 -5.284190138687493e-10, 1.3382536530684679e-11, -3.3896802963225829e-13, 8.586062056277845e-15, -2.174868698558062e-16,
@@ -25,7 +25,8 @@ macro_rules! with_zeta {
                     return x.ln() - (0.5 * w + square * square.polynomial(DIGAMMA_REST));
                 }
                 if x < 1.0 {
-                    // digamma(1 + x) - 1 / x. The zero is in two parts: 1.46163214496836225 + 9.549995429965697e-17.
+                    // Approximates digamma(1 + x) - 1 / x. The zero of digamma is split into two doubles: 1.46163214496836225 +
+                    // 9.549995429965697e-17.
                     let u = (x - 0.46163214496836225) - 9.549995429965697e-17;
                     return u * (x - 0.5).polynomial(DIGAMMA_1) - 1.0 / x;
                 }
@@ -45,7 +46,7 @@ macro_rules! with_zeta {
             }
 
             #[helper]
-            fn digamma_of(x: f64) -> f64 {
+            fn digamma_f64(x: f64) -> f64 {
                 if x > 0.0 {
                     return digamma_positive(x);
                 }
@@ -58,7 +59,7 @@ macro_rules! with_zeta {
                 if x > -1e-17 {
                     return -1.0 / x;
                 }
-                // digamma(x) = digamma(1 + y) + pi / tan(pi y).
+                // Reflection: digamma(x) = digamma(1 + y) + pi / tan(pi y), for y = -x.
                 let y = -x;
                 let reflected = PI * (cos_pi(y) / sin_pi(y));
                 if y < 1.0 {
@@ -68,13 +69,13 @@ macro_rules! with_zeta {
                 digamma_positive(y) + 1.0 / y + reflected
             }
 
-            /// q^s times Hurwitz's zeta function, for s > 1 and q > 0, by the Euler-Maclaurin formula.
+            /// Returns `q^s * zeta(s, q)` with Hurwitz's zeta function, for s > 1 and q > 0, by the Euler-Maclaurin formula.
             #[helper]
             fn hurwitz_scaled(s: f64, q: f64) -> f64 {
                 let mut sum = 0.0;
                 let mut k = 0.0;
                 let mut power = 1.0;
-                // The series of the formula decreases if q + k is above s / (2 pi). The terms of the sum decrease fast if it is below s.
+                // The correction terms decrease if q + k is above s / (2 pi). The terms of the sum decrease fast if q + k is below s.
                 for _ in 0..64 {
                     if q + k >= 10.0 + s {
                         break;
@@ -102,7 +103,7 @@ macro_rules! with_zeta {
                 sum + tail
             }
 
-            /// Hurwitz's zeta function for s > 1 and q > 0.
+            /// Returns Hurwitz's zeta function for s > 1 and q > 0.
             #[helper]
             fn hurwitz_positive(s: f64, q: f64) -> f64 {
                 q.powf(-s) * hurwitz_scaled(s, q)
@@ -128,7 +129,7 @@ macro_rules! with_zeta {
                 if s != s.floor() {
                     return NAN;
                 }
-                // The terms with q + k < 0 are those of another zeta function, up to the sign.
+                // For an integer s, the terms with q + k < 0 form another Hurwitz zeta sum, up to the sign.
                 let fraction = q - q.floor();
                 let rest = 1.0 - fraction;
                 let left = hurwitz_positive(s, rest) - hurwitz_positive(s, 1.0 - q);

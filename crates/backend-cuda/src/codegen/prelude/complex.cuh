@@ -39,7 +39,7 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
     return re >= 0 ? c128(root * back, copysign(other * back, z.im)) : c128(other * back, copysign(root * back, z.im));
 }
 
-// Returns `by` times e^re times (cos im, sin im), without intermediate overflow. `by` is 1 or a half.
+// Returns by * e^re * (cos im, sin im), without intermediate overflow. `by` is 1 or 1/2.
 __device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 by) {
     f64 s, c;
     ::sincos(im, &s, &c);
@@ -172,7 +172,7 @@ __device__ __noinline__ inline c128 atanh(c128 z) {
         const f64 size = ::hypot(z.re, z.im);
         return c128(z.re / size / size, copysign(0.5 * PI, z.im));
     }
-    // The case x = 1 with a small y is separate, because the square of y would underflow.
+    // If x is 1 and y is small, the square of y would underflow, so this case has its own formula.
     const f64 re = x == 1 && y < 0x1p-500 ? 0.5 * ::log(2 / y) : 0.25 * ::log1p(4 * x / ((1 - x) * (1 - x) + y * y));
     return c128(copysign(re, z.re), 0.5 * ::atan2(2 * z.im, (1 - x) * (1 + x) - y * y));
 }

@@ -1,5 +1,5 @@
-// Functions for the bodies of user-defined operations (`kernel!`), besides those in namespace `op`. The corresponding functions of the CPU
-// backend give equal results. Integers wrap, and integer division by zero gives zero. Bodies convert values by `cast`.
+// Functions that the code of user-defined operations (`kernel!`) may call, besides those in namespace `op`. The corresponding functions of
+// the CPU backend give equal results. Integers wrap, and integer division by zero gives zero. User-defined code converts values by `cast`.
 
 namespace cuprum {
 namespace user_defined {

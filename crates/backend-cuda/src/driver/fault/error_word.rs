@@ -103,7 +103,7 @@ pub(in crate::driver) struct LaunchErrorWord {
 #[derive(Debug, Default)]
 pub(super) struct FaultState {
     found: Option<ReportedFault>,
-    /// True once the fault is passed on for a report to the thread that queued the launch. A fault is passed on once.
+    /// Whether the fault was passed on for a report to the thread that queued the launch. A fault is passed on only once.
     pub(super) is_reported: bool,
     /// For the error word of a graph: the error words of the launches on which the inputs of the graph's last launch depend. Otherwise empty.
     pub(super) inputs: LaunchErrorWords,
@@ -167,7 +167,7 @@ impl LaunchErrorWord {
 
 impl Drop for LaunchErrorWord {
     fn drop(&mut self) {
-        // The error word is unused now, because the thread's ledger or the graph holds it until the launch has ended.
+        // The error word is no longer in use: the thread's ledger or the graph holds it until the launch has ended.
         self.word.clear_word();
         lock(&self.free.0).push(self.word);
     }

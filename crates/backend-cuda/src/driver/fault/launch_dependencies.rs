@@ -63,8 +63,8 @@ impl LaunchDependencies {
         found
     }
 
-    /// Records a copy of values into this buffer, from the buffer whose dependencies are `source`. `is_whole` tells whether the copy
-    /// overwrites all values of this buffer.
+    /// Records a copy into this buffer: its values now depend on the launches in `source`, the dependencies of the copied buffer.
+    /// `is_whole` states that the copy overwrites all values of this buffer.
     pub(in crate::driver) fn record_copy_from(&self, source: &LaunchDependencies, is_whole: bool) {
         let mut error_words = LaunchErrorWords::new();
         source.merge_into(&mut error_words);

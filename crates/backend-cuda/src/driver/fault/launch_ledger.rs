@@ -1,4 +1,4 @@
-//! Ledgers, which list the launches of a thread that may have faulted, and the reports of faults to the thread.
+//! Ledgers: each lists the launches of a thread that may have faulted, until the host has checked them. Faults are reported to the thread.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub(super) struct LaunchLedger(Mutex<LedgerState>);
 
 #[derive(Debug, Default)]
 struct LedgerState {
-    /// The unchecked error words, each with the stream number of its launch.
+    /// The error words to check, each with the stream number of its launch.
     unchecked: Vec<(u32, Arc<LaunchErrorWord>)>,
     /// The first fault that was found in an error word but not yet reported to the thread.
     unreported: Option<ReportedFault>,
@@ -150,7 +150,7 @@ impl Context {
         Ok(LaunchErrorWord::new(word, free.clone(), is_graph))
     }
 
-    /// Returns this thread's ledger for this context. The first call creates it.
+    /// Returns the ledger of the launches of this thread in this context. The first call creates it.
     fn ledger(&'static self) -> Result<Arc<LaunchLedger>> {
         let ordinal = self.info().ordinal;
         if let Some(known) = self.existing_ledger() {
@@ -168,7 +168,7 @@ impl Context {
         Ok(made)
     }
 
-    /// Returns this thread's ledger for this context, or `None` if the thread has queued no launch that may fault.
+    /// Returns the ledger of the launches of this thread in this context, or `None` if the thread has queued no launch that may fault.
     pub(super) fn existing_ledger(&self) -> Option<Arc<LaunchLedger>> {
         let ordinal = self.info().ordinal;
         let find = |ledgers: &RefCell<Vec<(usize, Arc<LaunchLedger>)>>| {

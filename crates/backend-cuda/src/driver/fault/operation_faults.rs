@@ -1,5 +1,5 @@
-//! Faults of operations. Functions of this module take an error word for the operation that a thread prepares, record the launches that the
-//! outputs of the operation depend on, and check these launches before the outputs are read.
+//! Faults of operations. An operation that may fault takes an error word: memory in which its kernels report a fault. Functions of this
+//! module also record the launches that the outputs depend on, and check these launches before the outputs are read.
 
 use std::slice::from_ref;
 use std::sync::Arc;

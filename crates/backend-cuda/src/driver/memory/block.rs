@@ -19,7 +19,7 @@ impl Context {
         match taken {
             PoolResponse::Reused(block) => Ok(block),
             PoolResponse::MustAllocate(size) => self.alloc_from_driver(home, bytes as u64, size),
-            PoolResponse::Refused => Err(self.out_of_memory(bytes as u64)),
+            PoolResponse::Refused => Err(self.out_of_memory_error(bytes as u64)),
         }
     }
 
@@ -40,13 +40,13 @@ impl Context {
         };
         allocate().map(|pointer| Block { pointer, size }).map_err(|error| {
             self.memory.lock_pool().undo_request(bytes, size);
-            if error.is_out_of_memory() { self.out_of_memory(bytes) } else { error }
+            if error.is_out_of_memory() { self.out_of_memory_error(bytes) } else { error }
         })
     }
 
     /// Allocates `bytes` bytes from the driver in the order of stream `home`. The context must be current.
     fn alloc_raw(&self, home: u32, bytes: u64) -> Result<u64> {
-        let bytes = usize::try_from(bytes).map_err(|_| self.out_of_memory(bytes))?;
+        let bytes = usize::try_from(bytes).map_err(|_| self.out_of_memory_error(bytes))?;
         let mut pointer = 0;
         let pool = self.memory.driver_pool;
         // SAFETY: the context is current, and the out-pointer `pointer` is a local. The pool and the stream belong to the context.

@@ -26,7 +26,7 @@ pub struct DeviceBuffer {
     uses: StreamUses<Arc<StreamMark>>,
     /// The graph that owns the memory, with the memory block. `None` if no graph owns the memory.
     graph: Option<GraphBlock>,
-    /// The owner of the memory if another library allocated it. `None` for memory of this crate.
+    /// The owner of the memory if another library allocated it. `None` for memory that this crate allocated.
     library: Option<Arc<dyn Any + Send + Sync>>,
     /// The launches that the buffer's values depend on, for reports of their faults.
     launch_dependencies: LaunchDependencies,
@@ -142,8 +142,8 @@ impl DeviceBuffer {
         self.bytes == 0
     }
 
-    /// Prepares this thread's stream for work that reads the buffer: if the last write is on another stream, this thread's stream waits on
-    /// the device for that write. Queue the work afterwards. Returns the number of this thread's stream.
+    /// Prepares this thread's stream for work that reads the buffer. Call this method before queuing the work. If the last write is on
+    /// another stream, this thread's stream waits for it on the device. Returns the number of this thread's stream.
     #[inline]
     pub fn prepare_read(&self) -> Result<u32> {
         let stream = self.context.stream_number();
@@ -155,9 +155,9 @@ impl DeviceBuffer {
         self.order_access(stream, StreamUses::order_read)
     }
 
-    /// Prepares this thread's stream for work that writes the buffer: this thread's stream waits on the device for all uses of the buffer
-    /// on other streams. Queue the work afterwards. No other thread may queue work on the buffer meanwhile. A new buffer does not need this
-    /// call before its first use on its own stream. Returns the number of this thread's stream.
+    /// Prepares this thread's stream for work that writes the buffer. Call this method before queuing the work. This thread's stream waits
+    /// on the device for all uses of the buffer on other streams. No other thread may queue work on the buffer until the write is queued. A
+    /// new buffer does not need this call before its first use on its own stream. Returns the number of this thread's stream.
     pub fn prepare_write(&self) -> Result<u32> {
         let stream = self.context.stream_number();
         self.prepare_write_on(stream).map(|()| stream)
@@ -231,7 +231,7 @@ impl DeviceBuffer {
         &self.launch_dependencies
     }
 
-    /// Records a copy of values of `source` into this buffer. `is_whole` tells whether the copy overwrites all values of this buffer.
+    /// Records a copy of values from `source` into this buffer. `is_whole` states that the copy overwrites all values of this buffer.
     pub(super) fn record_copy_from(&self, source: &DeviceBuffer, is_whole: bool) {
         self.launch_dependencies.record_copy_from(&source.launch_dependencies, is_whole);
     }

@@ -46,7 +46,8 @@ pub(super) fn limit_bytes(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
-/// A [`Fence`] of any type. The block whose last use it marks is reused on another stream once the device has passed it.
+/// An event of any type that implements [`Fence`], after the last use of a block on another stream. The block is reused once the device has
+/// passed it.
 pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
 
 /// The device memory allocator of one context.

@@ -80,7 +80,7 @@ impl Context {
     }
 
     #[cold]
-    pub(super) fn out_of_memory(&self, requested: u64) -> CudaError {
+    pub(super) fn out_of_memory_error(&self, requested: u64) -> CudaError {
         let pool = self.memory.lock_pool();
         CudaError::OutOfMemory { requested, used: pool.used, limit: pool.limit.min(self.info().total_memory) }
     }

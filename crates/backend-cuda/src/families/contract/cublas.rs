@@ -34,9 +34,9 @@ pub enum BlasType {
     F32,
     /// f64.
     F64,
-    /// Complex of f32.
+    /// Complex numbers of f32 parts.
     C64,
-    /// Complex of f64.
+    /// Complex numbers of f64 parts.
     C128,
 }
 
@@ -299,7 +299,7 @@ pub struct Blas {
     version: u32,
 }
 
-/// A cuBLAS handle, and the stream and workspaces that it uses.
+/// A cuBLAS handle, and the stream and workspaces for which it is configured.
 struct BlasHandle {
     handle: Handle,
     /// Number of the stream to which the cuBLAS handle is set, or `None` before the first use.
@@ -352,7 +352,7 @@ impl Blas {
         let mut handle = ptr::null_mut();
         context.retry_out_of_memory(|| {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
-            check_device_and_status(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
+            check_library_status(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
         })?;
         // The math mode is DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION (16), so that f16 and bf16 sums stay in f32 even if k is
         // split. SAFETY: `handle` was just created, and the flag is documented.
@@ -375,7 +375,7 @@ impl Blas {
         on.stream = None;
         self.context.bind()?;
         // SAFETY: the handle exists and is locked, and the stream is of its context.
-        check_device_and_status(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
+        check_library_status(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
         // Sets a workspace, so that results are equal from run to run. The workspace is set after the stream, because setting a stream
         // resets the workspace.
         let (at, bytes) = (number as usize, self.workspace_bytes());
@@ -402,7 +402,7 @@ impl Blas {
         self.context.bind()?; // because allocating the buffer may have freed memory of another device
         // SAFETY: `buffer` lives as long as the handle is set to it, and one stream uses it in order.
         let code = unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) };
-        check_device_and_status(self.context, "cublasSetWorkspace", code)
+        check_library_status(self.context, "cublasSetWorkspace", code)
     }
 
     /// Returns the workspace size in bytes that NVIDIA recommends: 32 MiB for Hopper and later, 4 MiB before.
@@ -479,7 +479,7 @@ impl Blas {
                         DEFAULT_ALGORITHM,
                     )
                 };
-                check_device_and_status(self.context, "cublasGemmStridedBatchedEx", code)
+                check_library_status(self.context, "cublasGemmStridedBatchedEx", code)
             });
         }
         let Some(gemm_64) = self.api.gemm_64 else {
@@ -515,7 +515,7 @@ impl Blas {
                     DEFAULT_ALGORITHM,
                 )
             };
-            check_device_and_status(self.context, "cublasGemmStridedBatchedEx_64", code)
+            check_library_status(self.context, "cublasGemmStridedBatchedEx_64", code)
         })
     }
 
@@ -543,7 +543,7 @@ impl Blas {
         // The call is not retried if the device is full, because it works in place.
         // SAFETY: this thread holds the locked handle. The factor lives through the call. The caller guarantees that the addresses are valid.
         let code = unsafe { (self.api.trsm[at])(on.handle, SIDE_RIGHT, fill, form, unit, m, n, one, a, n, b, m) };
-        check_device_and_status(self.context, "cublas<t>trsm", code)
+        check_library_status(self.context, "cublas<t>trsm", code)
     }
 }
 
@@ -552,9 +552,9 @@ fn as_c_pointer(pointer: u64) -> *const c_void {
     ptr::with_exposed_provenance(pointer as usize)
 }
 
-/// Converts the status `code` of the cuBLAS function `call`. If the device is lost, returns [`CudaError::DeviceLost`], because the status
-/// does not tell this.
-fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+/// Converts the status `code` of the cuBLAS function `call`. A lost device is reported as [`CudaError::DeviceLost`], which cuBLAS's status
+/// does not show.
+fn check_library_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
     check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
 

@@ -19,23 +19,23 @@ use crate::driver::{Context, PerDevice, sys};
 use crate::error::{CudaError, Result};
 
 /// Maximum number of plans in the cache of a device. Plans that a captured graph uses do not count.
-pub const MAX_PLANS: usize = 64;
+pub const MAX_CACHED_PLANS: usize = 64;
 
 /// The element types before and after a transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum TransformType {
-    /// Complex of f32 to complex of f32.
+    /// Complex numbers of f32 parts to the same type.
     C2C = 0x29,
-    /// f32 to complex of f32.
+    /// f32 to complex numbers of f32 parts.
     R2C = 0x2a,
-    /// Complex of f32 to f32.
+    /// Complex numbers of f32 parts to f32.
     C2R = 0x2c,
-    /// Complex of f64 to complex of f64.
+    /// Complex numbers of f64 parts to the same type.
     Z2Z = 0x69,
-    /// f64 to complex of f64.
+    /// f64 to complex numbers of f64 parts.
     D2Z = 0x6a,
-    /// Complex of f64 to f64.
+    /// Complex numbers of f64 parts to f64.
     Z2D = 0x6c,
 }
 
@@ -188,8 +188,10 @@ impl Context {
             Entry::Occupied(other) => other.get().clone(),
             Entry::Vacant(place) => place.insert(made).clone(),
         };
-        let oldest =
-            oldest_beyond(MAX_PLANS, plans.iter().filter(|(_, p)| !p.is_in_graph.load(Ordering::Relaxed)).map(|(s, p)| (*s, p.last_use())));
+        let oldest = oldest_beyond(
+            MAX_CACHED_PLANS,
+            plans.iter().filter(|(_, p)| !p.is_in_graph.load(Ordering::Relaxed)).map(|(s, p)| (*s, p.last_use())),
+        );
         let removed = oldest.and_then(|oldest| plans.remove(&oldest));
         drop(plans);
         drop(removed); // dropped after the lock is released, because it waits for the device
@@ -214,7 +216,7 @@ impl Plan {
         let (mut handle, mut work_bytes) = (0, 0);
         context.retry_out_of_memory(|| {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
-            check_device_and_status(context, "cufftCreate", unsafe { (api.create)(&mut handle) })?;
+            check_library_status(context, "cufftCreate", unsafe { (api.create)(&mut handle) })?;
             let planned = Plan::make_plan(context, api, handle, shape, &mut work_bytes);
             if planned.is_err() {
                 // SAFETY: the handle was just created, and no work uses it.
@@ -234,7 +236,7 @@ impl Plan {
             return Err(CudaError::Invalid(format!("not a batch of transforms: {shape:?}")));
         }
         // SAFETY: `handle` was just created.
-        check_device_and_status(context, "cufftSetAutoAllocation", unsafe { (api.set_auto_allocation)(handle, 0) })?;
+        check_library_status(context, "cufftSetAutoAllocation", unsafe { (api.set_auto_allocation)(handle, 0) })?;
         // SAFETY: the arrays have at least `rank` elements, and all pointers are to locals of the caller or this function.
         let code = unsafe {
             (api.make_plan_many_64)(
@@ -252,7 +254,7 @@ impl Plan {
                 work_bytes,
             )
         };
-        check_device_and_status(context, "cufftMakePlanMany64", code)
+        check_library_status(context, "cufftMakePlanMany64", code)
     }
 
     fn last_use(&self) -> u64 {
@@ -288,11 +290,11 @@ impl Plan {
             if *stream != Some(number) {
                 *stream = None;
                 // SAFETY: the handle exists and is locked, and the stream is of its context.
-                check_device_and_status(self.context, "cufftSetStream", unsafe { (self.api.set_stream)(*handle, self.context.stream()) })?;
+                check_library_status(self.context, "cufftSetStream", unsafe { (self.api.set_stream)(*handle, self.context.stream()) })?;
                 *stream = if self.context.is_capture_stream(number) { None } else { Some(number) };
             }
             // SAFETY: the handle is locked, and the caller guarantees that the work area is large enough.
-            check_device_and_status(self.context, "cufftSetWorkArea", unsafe { (self.api.set_work_area)(*handle, pointer(work)) })?;
+            check_library_status(self.context, "cufftSetWorkArea", unsafe { (self.api.set_work_area)(*handle, pointer(work)) })?;
             // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid for the plan's shape.
             let (call, code) = unsafe {
                 match self.kind {
@@ -304,7 +306,7 @@ impl Plan {
                     TransformType::Z2D => ("cufftExecZ2D", (self.api.z2d)(*handle, from, to)),
                 }
             };
-            check_device_and_status(self.context, call, code)
+            check_library_status(self.context, call, code)
         })
     }
 
@@ -336,7 +338,7 @@ impl std::fmt::Debug for Plan {
     }
 }
 
-fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+fn check_library_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
     check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
 

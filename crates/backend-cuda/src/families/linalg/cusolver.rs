@@ -45,7 +45,7 @@ pub fn load(context: &'static Context) -> Result<()> {
     CusolverApi::shared_functions(context).map(|_| ())
 }
 
-/// Returns whether cuSOLVER has eigenvalues of general matrices.
+/// Returns `Ok` if this cuSOLVER computes eigenvalues of general matrices, else the reason.
 pub(super) fn has_general_eigenvalues(context: &'static Context) -> Result<()> {
     let api = CusolverApi::shared_functions(context)?;
     match api.geev {
@@ -54,7 +54,7 @@ pub(super) fn has_general_eigenvalues(context: &'static Context) -> Result<()> {
     }
 }
 
-/// A handle of cuSOLVER and its parameters, for one stream. Its own device memory is used in the order of that stream.
+/// A handle of cuSOLVER and its parameters, for one stream. The handle's own device memory is used in the order of that stream.
 #[derive(Clone, Copy)]
 struct SolverHandle {
     handle: Handle,
@@ -80,7 +80,7 @@ impl Handles {
         let (mut handle, mut params) = (ptr::null_mut(), ptr::null_mut());
         context.retry_out_of_memory(|| {
             // SAFETY: the context is current, and the out-pointer is a local.
-            check_device_and_status(context, "cusolverDnCreate", unsafe { (api.create)(&mut handle) })
+            check_library_status(context, "cusolverDnCreate", unsafe { (api.create)(&mut handle) })
         })?;
         // SAFETY: the out-pointer is a local.
         check_status("cusolverDnCreateParams", unsafe { (api.create_params)(&mut params) })?;
@@ -126,7 +126,7 @@ impl HostWorkspace {
 
 /// The routines of cuSOLVER on this thread's stream, for matrices of one type. Other threads on the same stream wait until it is dropped.
 ///
-/// A dtype other than those of cuBLAS's 32- and 64-bit floats is an error at creation.
+/// Only 32- and 64-bit floats and their complex types are supported; creation fails for other dtypes.
 pub struct Routines {
     api: &'static CusolverApi,
     context: &'static Context,
@@ -144,7 +144,7 @@ impl std::fmt::Debug for Routines {
 const CUDA_REAL: [c_int; 2] = [0, 1];
 const CUDA_COMPLEX: [c_int; 2] = [4, 5];
 
-fn mode(vectors: bool) -> c_int {
+fn eigenvector_mode(vectors: bool) -> c_int {
     vectors.into()
 }
 
@@ -153,13 +153,13 @@ fn fill_mode(upper: bool) -> c_int {
     upper.into()
 }
 
-fn memory(address: u64) -> *mut c_void {
+fn to_device_pointer(address: u64) -> *mut c_void {
     // A device address becomes a pointer only for the C interface. The host never dereferences it.
     ptr::with_exposed_provenance_mut(address as usize)
 }
 
 fn info_pointer(address: u64) -> *mut c_int {
-    memory(address).cast()
+    to_device_pointer(address).cast()
 }
 
 impl Routines {
@@ -184,7 +184,7 @@ impl Routines {
         usize::from(matches!(self.dtype, BlasType::F64 | BlasType::C128))
     }
 
-    /// Returns the index of the routine for the matrices in an array of routines for f32, f64, and their complex types.
+    /// Returns the index of the matrices' type in an array with one routine each for f32, f64, and their complex types.
     fn index_of_type(&self) -> usize {
         match self.dtype {
             BlasType::F64 => 1,
@@ -215,7 +215,7 @@ impl Routines {
         routine: impl FnOnce(Memory, usize, Memory, usize) -> c_int,
     ) -> Result<()> {
         let (mut device, mut host) = (0, 0);
-        check_device_and_status(self.context, name, size(&mut device, &mut host))?;
+        check_library_status(self.context, name, size(&mut device, &mut host))?;
         if self.workspace.device.as_ref().is_none_or(|kept| kept.len() < device) {
             self.workspace.device = Some(self.context.alloc(device.max(1))?);
         }
@@ -226,7 +226,7 @@ impl Routines {
         self.context.bind()?; // because allocating the buffer may have freed memory of another device
         let device_pointer = self.workspace.device.as_ref().map_or(0, DeviceBuffer::pointer);
         let host_pointer = self.workspace.host.as_ref().map_or(ptr::null_mut(), |kept| kept.pointer());
-        check_device_and_status(self.context, name, routine(memory(device_pointer), device, host_pointer, host))
+        check_library_status(self.context, name, routine(to_device_pointer(device_pointer), device, host_pointer, host))
     }
 
     /// Keeps the host workspace alive until the queued routines have ended.
@@ -243,10 +243,25 @@ impl Routines {
         self.run(
             "cusolverDnXgetrf",
             // SAFETY: the handle is locked, and the out-pointers are locals.
-            |device, host| unsafe { (api.getrf.0)(handle, params, m, n, t, memory(a), m, t, device, host) },
+            |device, host| unsafe { (api.getrf.0)(handle, params, m, n, t, to_device_pointer(a), m, t, device, host) },
             // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
             |d, d_size, h, h_size| unsafe {
-                (api.getrf.1)(handle, params, m, n, t, memory(a), m, memory(pivots).cast(), t, d, d_size, h, h_size, info_pointer(info))
+                (api.getrf.1)(
+                    handle,
+                    params,
+                    m,
+                    n,
+                    t,
+                    to_device_pointer(a),
+                    m,
+                    to_device_pointer(pivots).cast(),
+                    t,
+                    d,
+                    d_size,
+                    h,
+                    h_size,
+                    info_pointer(info),
+                )
             },
         )
     }
@@ -258,10 +273,12 @@ impl Routines {
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn lu_solve(&mut self, form: Transpose, n: i64, k: i64, factors: u64, pivots: u64, b: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.field());
-        let (factors, pivots) = (memory(factors), memory(pivots).cast());
+        let (factors, pivots) = (to_device_pointer(factors), to_device_pointer(pivots).cast());
         // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
-        let code = unsafe { (api.getrs)(handle, params, form as c_int, n, k, t, factors, n, pivots, t, memory(b), n, info_pointer(info)) };
-        check_device_and_status(self.context, "cusolverDnXgetrs", code)
+        let code = unsafe {
+            (api.getrs)(handle, params, form as c_int, n, k, t, factors, n, pivots, t, to_device_pointer(b), n, info_pointer(info))
+        };
+        check_library_status(self.context, "cusolverDnXgetrs", code)
     }
 
     /// Queues the Cholesky decomposition of `a` (n, n) in place of its lower triangle.
@@ -273,10 +290,10 @@ impl Routines {
         self.run(
             "cusolverDnXpotrf",
             // SAFETY: as in `lu`.
-            |device, host| unsafe { (api.potrf.0)(handle, params, fill, n, t, memory(a), n, t, device, host) },
+            |device, host| unsafe { (api.potrf.0)(handle, params, fill, n, t, to_device_pointer(a), n, t, device, host) },
             // SAFETY: as in `lu`.
             |d, d_size, h, h_size| unsafe {
-                (api.potrf.1)(handle, params, fill, n, t, memory(a), n, t, d, d_size, h, h_size, info_pointer(info))
+                (api.potrf.1)(handle, params, fill, n, t, to_device_pointer(a), n, t, d, d_size, h, h_size, info_pointer(info))
             },
         )
     }
@@ -289,8 +306,8 @@ impl Routines {
     pub unsafe fn cholesky_batch(&mut self, upper: bool, n: i32, matrices: u64, info: u64, count: i32) -> Result<()> {
         let (routine, handle) = (self.api.potrf_batched[self.index_of_type()], self.handle.handle);
         // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
-        let code = unsafe { routine(handle, fill_mode(upper), n, memory(matrices), n, info_pointer(info), count) };
-        check_device_and_status(self.context, "cusolverDn<t>potrfBatched", code)
+        let code = unsafe { routine(handle, fill_mode(upper), n, to_device_pointer(matrices), n, info_pointer(info), count) };
+        check_library_status(self.context, "cusolverDn<t>potrfBatched", code)
     }
 
     /// Queues the QR decomposition of `a` (m, n) in place: `r` and the Householder vectors. Writes min(m, n) factors to `taus`.
@@ -302,10 +319,28 @@ impl Routines {
         self.run(
             "cusolverDnXgeqrf",
             // SAFETY: as in `lu`.
-            |device, host| unsafe { (api.geqrf.0)(handle, params, m, n, t, memory(a), m, t, memory(taus), t, device, host) },
+            |device, host| unsafe {
+                (api.geqrf.0)(handle, params, m, n, t, to_device_pointer(a), m, t, to_device_pointer(taus), t, device, host)
+            },
             // SAFETY: as in `lu`.
             |d, d_size, h, h_size| unsafe {
-                (api.geqrf.1)(handle, params, m, n, t, memory(a), m, t, memory(taus), t, d, d_size, h, h_size, info_pointer(info))
+                (api.geqrf.1)(
+                    handle,
+                    params,
+                    m,
+                    n,
+                    t,
+                    to_device_pointer(a),
+                    m,
+                    t,
+                    to_device_pointer(taus),
+                    t,
+                    d,
+                    d_size,
+                    h,
+                    h_size,
+                    info_pointer(info),
+                )
             },
         )
     }
@@ -328,14 +363,27 @@ impl Routines {
             |device, _| {
                 let mut elements = 0;
                 // SAFETY: as in `lu`.
-                let code = unsafe { (api.orgqr[at].0)(handle, m, columns, reflectors, memory(a), m, memory(taus), &mut elements) };
+                let code = unsafe {
+                    (api.orgqr[at].0)(handle, m, columns, reflectors, to_device_pointer(a), m, to_device_pointer(taus), &mut elements)
+                };
                 *device = item * usize::try_from(elements).unwrap_or(0);
                 code
             },
             // SAFETY: as in `lu`.
             |d, d_size, _, _| unsafe {
                 let elements = (d_size / item) as c_int;
-                (api.orgqr[at].1)(handle, m, columns, reflectors, memory(a), m, memory(taus), d, elements, info_pointer(info))
+                (api.orgqr[at].1)(
+                    handle,
+                    m,
+                    columns,
+                    reflectors,
+                    to_device_pointer(a),
+                    m,
+                    to_device_pointer(taus),
+                    d,
+                    elements,
+                    info_pointer(info),
+                )
             },
         )
     }
@@ -347,14 +395,33 @@ impl Routines {
     /// The requirements of [`Routines::lu`].
     pub unsafe fn hermitian_eigen(&mut self, vectors: bool, upper: bool, n: i64, a: u64, w: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.field(), self.real());
-        let (job, fill) = (mode(vectors), fill_mode(upper));
+        let (job, fill) = (eigenvector_mode(vectors), fill_mode(upper));
         self.run(
             "cusolverDnXsyevd",
             // SAFETY: as in `lu`.
-            |device, host| unsafe { (api.syevd.0)(handle, params, job, fill, n, t, memory(a), n, real, memory(w), t, device, host) },
+            |device, host| unsafe {
+                (api.syevd.0)(handle, params, job, fill, n, t, to_device_pointer(a), n, real, to_device_pointer(w), t, device, host)
+            },
             // SAFETY: as in `lu`.
             |d, d_size, h, h_size| unsafe {
-                (api.syevd.1)(handle, params, job, fill, n, t, memory(a), n, real, memory(w), t, d, d_size, h, h_size, info_pointer(info))
+                (api.syevd.1)(
+                    handle,
+                    params,
+                    job,
+                    fill,
+                    n,
+                    t,
+                    to_device_pointer(a),
+                    n,
+                    real,
+                    to_device_pointer(w),
+                    t,
+                    d,
+                    d_size,
+                    h,
+                    h_size,
+                    info_pointer(info),
+                )
             },
         )
     }
@@ -378,16 +445,36 @@ impl Routines {
         count: i64,
     ) -> Result<()> {
         let (SolverHandle { handle, params }, t, real) = (*self.handle, self.field(), self.real());
-        let (job, fill) = (mode(vectors), fill_mode(upper));
+        let (job, fill) = (eigenvector_mode(vectors), fill_mode(upper));
         let routines = self.api.syev_batched.ok_or_else(|| self.lacks("cusolverDnXsyevBatched"))?;
         self.run(
             "cusolverDnXsyevBatched",
             // SAFETY: as in `lu`.
-            |device, host| unsafe { routines.0(handle, params, job, fill, n, t, memory(a), n, real, memory(w), t, device, host, count) },
+            |device, host| unsafe {
+                routines.0(handle, params, job, fill, n, t, to_device_pointer(a), n, real, to_device_pointer(w), t, device, host, count)
+            },
             // SAFETY: as in `lu`.
             |d, d_size, h, h_size| unsafe {
                 let info = info_pointer(info);
-                routines.1(handle, params, job, fill, n, t, memory(a), n, real, memory(w), t, d, d_size, h, h_size, info, count)
+                routines.1(
+                    handle,
+                    params,
+                    job,
+                    fill,
+                    n,
+                    t,
+                    to_device_pointer(a),
+                    n,
+                    real,
+                    to_device_pointer(w),
+                    t,
+                    d,
+                    d_size,
+                    h,
+                    h_size,
+                    info,
+                    count,
+                )
             },
         )
     }
@@ -404,7 +491,7 @@ impl Routines {
             SvdJob::Reduced => b'S',
             SvdJob::Full => b'A',
         } as c_schar;
-        let (a, s, u, vt) = (memory(a), memory(s), memory(u), memory(vt));
+        let (a, s, u, vt) = (to_device_pointer(a), to_device_pointer(s), to_device_pointer(u), to_device_pointer(vt));
         self.run(
             "cusolverDnXgesvd",
             // SAFETY: as in `lu`.
@@ -432,8 +519,8 @@ impl Routines {
     pub unsafe fn svd_polar(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, v: u64, info: u64) -> Result<bool> {
         let (SolverHandle { handle, params }, t, real) = (*self.handle, self.field(), self.real());
         let Some(routines) = self.api.gesvdp else { return Ok(false) };
-        let (vectors, reduced) = (mode(job != SvdJob::Values), c_int::from(job != SvdJob::Full));
-        let (a, s, u, v) = (memory(a), memory(s), memory(u), memory(v));
+        let (vectors, reduced) = (eigenvector_mode(job != SvdJob::Values), c_int::from(job != SvdJob::Full));
+        let (a, s, u, v) = (to_device_pointer(a), to_device_pointer(s), to_device_pointer(u), to_device_pointer(v));
         let mut perturbation = f64::NAN;
         self.run(
             "cusolverDnXgesvdp",
@@ -463,8 +550,8 @@ impl Routines {
     pub unsafe fn eigen(&mut self, vectors: bool, n: i64, a: u64, w: u64, v: u64, info: u64) -> Result<()> {
         let (SolverHandle { handle, params }, t, complex) = (*self.handle, self.field(), CUDA_COMPLEX[self.precision()]);
         let routines = self.api.geev.ok_or_else(|| self.lacks("cusolverDnXgeev"))?;
-        let (left, right) = (mode(false), mode(vectors));
-        let (a, w, v) = (memory(a), memory(w), memory(v));
+        let (left, right) = (eigenvector_mode(false), eigenvector_mode(vectors));
+        let (a, w, v) = (to_device_pointer(a), to_device_pointer(w), to_device_pointer(v));
         self.run(
             "cusolverDnXgeev",
             // SAFETY: as in `lu`.
@@ -490,13 +577,13 @@ impl Drop for Routines {
         if let Some(kept) = self.workspace.host.clone()
             && self.keep_host_workspace().is_err()
         {
-            // Neither an event nor a wait is possible, so the memory must stay.
+            // The memory is leaked, because neither an event nor a wait can tell when the device has stopped using it.
             std::mem::forget(kept);
         }
     }
 }
 
-fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+fn check_library_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
     check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
 

@@ -16,7 +16,7 @@ use super::cusolver::{Routines, SvdJob};
 use super::problem::{Problem, contiguous, reported_failure};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, CudaBuffer, InCall};
+use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::contract::cublas::batched::BatchedLuFactors;
@@ -29,10 +29,10 @@ static SOURCE: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/linalg.cuh"), include_str!("../../kernels/linalg_library.cu")),
 };
 
-/// Largest ratio of single to double precision throughput for which singular values of single-precision matrices are computed in double
-/// precision. It takes no longer there, and fewer matrices are singular (`docs/notes/linear-algebra.md`).
+/// Largest ratio of single- to double-precision throughput at which singular values of float32 and complex64 matrices are computed in
+/// double precision. On such devices this is not slower, and fewer matrices are found singular (`docs/notes/linear-algebra.md`).
 const MAX_RATIO_FOR_DOUBLE_PRECISION: u32 = 2;
-/// Largest extent of Hermitian matrices that one call decomposes as a batch.
+/// Maximum extent of Hermitian matrices that cuSOLVER decomposes as a batch, in one call.
 const MAX_EXTENT_OF_HERMITIAN_BATCH: i32 = 512;
 /// Maximum number of blocks that share a matrix.
 const MAX_BLOCKS_PER_MATRIX: u64 = 1024;
@@ -40,7 +40,7 @@ const MAX_BLOCKS_PER_MATRIX: u64 = 1024;
 const MAX_GRID_Y: usize = 65535;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     [DType::F32, DType::F64, DType::C64, DType::C128].map(|dtype| SOURCE.named_source(&defines(dtype))).into()
 }
 
@@ -50,14 +50,14 @@ fn defines(dtype: DType) -> [(&'static str, &'static str); 2] {
 
 /// The order of a matrix's elements in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Order {
+enum MemoryOrder {
     Rows,
     Columns,
 }
 
-/// The elements that decide whether a matrix has a result.
+/// The part of a matrix whose elements are checked for NaN and infinities.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Part {
+enum MatrixPart {
     All = 0,
     Lower = 1,
     Upper = 2,
@@ -70,19 +70,19 @@ enum DiagonalCheck {
     NotPositive = 2,
 }
 
-/// The addresses that [`Run::report_failures`] reads. 0 means none.
+/// Device addresses of the data from which [`LibraryCall::report_failures`] finds matrices without a result. 0 means that there are no such data.
 #[derive(Clone, Copy, Debug, Default)]
-struct Evidence {
+struct FailureData {
     largest: u64,
     info: u64,
     diagonal: Option<(u64, DiagonalCheck)>,
 }
 
-/// Runs a call by the libraries, which are loaded. With `batched`, uses the routines for batches where there are some.
+/// Runs a call by cuSOLVER or cuBLAS, which must be loaded. If `batched`, uses the library's batch routines where they exist.
 pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, batched: bool) -> Result<Outcome> {
     let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
-    let run = Run { call, context, problem, blas_type, batched, outputs };
+    let run = LibraryCall { call, context, problem, blas_type, batched, outputs };
     match problem.task {
         Linalg::Solve => run.solve()?,
         Linalg::Inverse => run.invert()?,
@@ -110,26 +110,26 @@ fn blas_type(dtype: DType) -> Option<BlasType> {
     }
 }
 
-/// A call that the libraries serve.
-struct Run<'a> {
+/// A call that cuSOLVER or cuBLAS computes.
+struct LibraryCall<'a> {
     call: &'a Call<'a>,
     context: &'static Context,
     problem: &'a Problem,
     blas_type: BlasType,
-    /// Whether routines for batches are used.
+    /// Whether the library's batch routines are used.
     batched: bool,
     outputs: Vec<Arc<CudaBuffer>>,
 }
 
 /// Matrices of equal extents at equal distances in device memory.
 #[derive(Clone)]
-struct Stack {
+struct MatrixStack {
     buffer: Arc<CudaBuffer>,
     /// Distance between consecutive matrices, in bytes.
     step: u64,
 }
 
-impl Stack {
+impl MatrixStack {
     fn at(&self, index: usize) -> u64 {
         self.buffer.pointer() + index as u64 * self.step
     }
@@ -138,38 +138,38 @@ impl Stack {
     }
 }
 
-impl Run<'_> {
+impl LibraryCall<'_> {
     fn routines(&self) -> Result<Routines> {
         self.routines_of(self.blas_type)
     }
 
     fn routines_of(&self, blas_type: BlasType) -> Result<Routines> {
-        Routines::new(self.context, blas_type).in_call(self.call)
+        Routines::new(self.context, blas_type).with_call_context(self.call)
     }
 
     /// Allocates `elements` elements of `itemsize` bytes for each matrix.
-    fn scratch(&self, elements: usize, itemsize: usize) -> Result<Stack> {
+    fn scratch(&self, elements: usize, itemsize: usize) -> Result<MatrixStack> {
         let step = elements.saturating_mul(itemsize);
-        Ok(Stack { buffer: device::allocate(self.call, step.saturating_mul(self.problem.count))?, step: step as u64 })
+        Ok(MatrixStack { buffer: device::allocate(self.call, step.saturating_mul(self.problem.count))?, step: step as u64 })
     }
 
-    fn fields(&self, elements: usize) -> Result<Stack> {
+    fn fields(&self, elements: usize) -> Result<MatrixStack> {
         self.scratch(elements, self.problem.dtype.itemsize())
     }
 
-    /// Allocates one 32-bit result for each matrix, and one more for a result that is not read.
-    fn infos(&self) -> Result<Stack> {
+    /// Allocates one 32-bit status for each matrix, and an extra one for a status that is not read.
+    fn infos(&self) -> Result<MatrixStack> {
         let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
-        Ok(Stack { buffer: device::allocate(self.call, bytes)?, step: 4 })
+        Ok(MatrixStack { buffer: device::allocate(self.call, bytes)?, step: 4 })
     }
 
     /// Returns output `n`, which has `elements` elements for each matrix.
-    fn output(&self, n: usize, elements: usize) -> Stack {
-        Stack { buffer: self.outputs[n].clone(), step: (elements * self.call.outputs[n].dtype.itemsize()) as u64 }
+    fn output(&self, n: usize, elements: usize) -> MatrixStack {
+        MatrixStack { buffer: self.outputs[n].clone(), step: (elements * self.call.outputs[n].dtype.itemsize()) as u64 }
     }
 
     /// Returns an array over the matrices of `stack`, with the extents and strides of one matrix.
-    fn view(&self, stack: &Stack, extents: [usize; 2], strides: [isize; 2]) -> Result<StoredArray> {
+    fn view(&self, stack: &MatrixStack, extents: [usize; 2], strides: [isize; 2]) -> Result<StoredArray> {
         let shape = [self.problem.count, extents[0], extents[1]];
         let step = (stack.step / self.problem.dtype.itemsize() as u64) as isize;
         let layout = Layout::strided(&shape, &[step, strides[0], strides[1]], 0)?;
@@ -177,17 +177,17 @@ impl Run<'_> {
     }
 
     /// Queues a copy of `array` to the start of `to`, with the matrices in `order` and without gaps.
-    fn copy(&self, array: &StoredArray, order: Order, to: &Stack) -> Result<()> {
+    fn copy(&self, array: &StoredArray, order: MemoryOrder, to: &MatrixStack) -> Result<()> {
         let view = match order {
-            Order::Rows => array.clone(),
-            Order::Columns => array.with_layout(interchange_rows_and_columns(array.layout())?)?,
+            MemoryOrder::Rows => array.clone(),
+            MemoryOrder::Columns => array.with_layout(interchange_rows_and_columns(array.layout())?)?,
         };
         let target = StoredArray::new(view.dtype(), Layout::contiguous(view.shape())?, to.buffer.clone() as Arc<dyn Buffer>)?;
         copy::queue_copy(self.call, &view, &target)
     }
 
     /// Returns a copy of input `n` with the matrices in `order`.
-    fn copy_input(&self, n: usize, order: Order) -> Result<Stack> {
+    fn copy_input(&self, n: usize, order: MemoryOrder) -> Result<MatrixStack> {
         let array = &self.call.inputs[n];
         let elements = array.shape().iter().rev().take(2).product();
         let to = self.fields(elements)?;
@@ -196,13 +196,13 @@ impl Run<'_> {
     }
 
     /// Queues a copy of the first `rows` rows of column-major matrices with `height` rows to row-major matrices.
-    fn copy_to_rows(&self, from: &Stack, height: usize, rows: usize, columns: usize, to: &Stack) -> Result<()> {
-        self.copy(&self.view(from, [rows, columns], [1, height as isize])?, Order::Rows, to)
+    fn copy_to_rows(&self, from: &MatrixStack, height: usize, rows: usize, columns: usize, to: &MatrixStack) -> Result<()> {
+        self.copy(&self.view(from, [rows, columns], [1, height as isize])?, MemoryOrder::Rows, to)
     }
 
     /// Calls `one` for the index of each matrix.
     fn for_each(&self, mut one: impl FnMut(usize) -> crate::Result<()>) -> Result<()> {
-        (0..self.problem.count).try_for_each(&mut one).in_call(self.call)
+        (0..self.problem.count).try_for_each(&mut one).with_call_context(self.call)
     }
 
     /// Launches the kernel `name` for `size` elements of each of `count` matrices.
@@ -214,14 +214,14 @@ impl Run<'_> {
             // SAFETY: each caller passes the parameters of the kernel, and addresses of memory for the problem's matrices.
             unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
         };
-        launch().in_call(self.call)
+        launch().with_call_context(self.call)
     }
 
     /// Writes the largest magnitude of each matrix (rows, columns), and scales extreme matrices into the range of the routines. Matrices
     /// with NaN or infinities become identities.
-    fn normalize(&self, matrices: &Stack, rows: usize, columns: usize, part: Part) -> Result<Stack> {
+    fn normalize(&self, matrices: &MatrixStack, rows: usize, columns: usize, part: MatrixPart) -> Result<MatrixStack> {
         let largest = self.scratch(1, 8)?;
-        self.context.fill(largest.buffer.memory(), 0, [0u8; 4], 2 * self.problem.count).in_call(self.call)?;
+        self.context.fill(largest.buffer.memory(), 0, [0u8; 4], 2 * self.problem.count).with_call_context(self.call)?;
         let (start, maxima, part) = (matrices.start(), largest.start(), part as i32);
         let mut args = Args::new();
         args.push(&maxima).push(&start).push(&self.problem.count).push(&rows).push(&columns).push(&part);
@@ -232,8 +232,8 @@ impl Run<'_> {
         Ok(largest)
     }
 
-    /// Undoes the scaling of [`Run::normalize`] in the `length` real values of each matrix.
-    fn restore_scale(&self, largest: &Stack, values: &Stack, length: usize) -> Result<()> {
+    /// Undoes the scaling of [`LibraryCall::normalize`] in the `length` real values of each matrix.
+    fn restore_scale(&self, largest: &MatrixStack, values: &MatrixStack, length: usize) -> Result<()> {
         let (maxima, values) = (largest.start(), values.start());
         let mut args = Args::new();
         args.push(&maxima).push(&values).push(&self.problem.count).push(&length);
@@ -241,11 +241,11 @@ impl Run<'_> {
     }
 
     /// Queues the report of the first matrix without a result.
-    fn report_failures(&self, evidence: Evidence) -> Result<()> {
+    fn report_failures(&self, evidence: FailureData) -> Result<()> {
         let failure = reported_failure(self.problem.task);
         let later = if matches!(self.problem.task, Linalg::Eig { .. }) { LinAlgFailure::EigenvaluesDiverge } else { failure };
         let (input_code, code) = (device::linalg_fault_code(failure), device::linalg_fault_code(later));
-        let fault = self.context.fault_pointer().in_call(self.call)?;
+        let fault = self.context.fault_pointer().with_call_context(self.call)?;
         let op = device::fault_operation_id(self.call.op, 0);
         let (diagonal, checks) = evidence.diagonal.map_or((0, 0), |(address, check)| (address, check as i32));
         let n = self.problem.n as usize;
@@ -255,7 +255,7 @@ impl Run<'_> {
         self.launch("report_failures", 1, 1, &mut args)
     }
 
-    fn clear_triangle(&self, matrices: &Stack, rows: usize, columns: usize, above: bool) -> Result<()> {
+    fn clear_triangle(&self, matrices: &MatrixStack, rows: usize, columns: usize, above: bool) -> Result<()> {
         let (start, above) = (matrices.start(), i32::from(above));
         let mut args = Args::new();
         args.push(&start).push(&self.problem.count).push(&rows).push(&columns).push(&above);
@@ -263,7 +263,7 @@ impl Run<'_> {
     }
 
     /// Queues a copy of the lower triangles of square column-major matrices to row-major matrices, and clears the elements above.
-    fn store_lower_triangle(&self, factors: &Stack, to: &Stack) -> Result<()> {
+    fn store_lower_triangle(&self, factors: &MatrixStack, to: &MatrixStack) -> Result<()> {
         /// The side length of the kernel's tiles.
         const SIDE: usize = 32;
         let (to, factors, n) = (to.start(), factors.start(), self.problem.n as usize);
@@ -275,7 +275,7 @@ impl Run<'_> {
     }
 
     /// Clears the imaginary parts on the diagonal of the square `matrices`.
-    fn make_diagonal_real(&self, matrices: &Stack) -> Result<()> {
+    fn make_diagonal_real(&self, matrices: &MatrixStack) -> Result<()> {
         if !self.problem.dtype.is_complex() {
             return Ok(());
         }
@@ -285,7 +285,7 @@ impl Run<'_> {
         self.launch("make_diagonal_real", n, self.problem.count, &mut args)
     }
 
-    fn conjugate(&self, matrices: &Stack, elements: usize) -> Result<()> {
+    fn conjugate(&self, matrices: &MatrixStack, elements: usize) -> Result<()> {
         if !self.problem.dtype.is_complex() {
             return Ok(());
         }
@@ -300,8 +300,8 @@ impl Run<'_> {
         [self.problem.m, self.problem.n, self.problem.k].map(|n| n as usize)
     }
 
-    /// Returns an array of the addresses of the matrices.
-    fn addresses(&self, matrices: &Stack) -> Result<Stack> {
+    /// Returns a device array with the address of each matrix.
+    fn addresses(&self, matrices: &MatrixStack) -> Result<MatrixStack> {
         let array = self.scratch(1, 8)?;
         let (out, start, step) = (array.start(), matrices.start(), matrices.step);
         let mut args = Args::new();
@@ -310,27 +310,27 @@ impl Run<'_> {
         Ok(array)
     }
 
-    /// Returns the number of matrices as routines for batches take it.
+    /// Returns the number of matrices in the integer type of the batch routines.
     fn batch_size(&self) -> Result<i32> {
         let invalid = |_| CudaError::Invalid(format!("cuBLAS takes no batch of {} matrices", self.problem.count));
-        i32::try_from(self.problem.count).map_err(invalid).in_call(self.call)
+        i32::try_from(self.problem.count).map_err(invalid).with_call_context(self.call)
     }
 
-    fn batched_lu(&self, addresses: &Stack, pivots: &Stack) -> Result<BatchedLuFactors> {
+    fn batched_lu(&self, addresses: &MatrixStack, pivots: &MatrixStack) -> Result<BatchedLuFactors> {
         let (dtype, n, count) = (self.blas_type, self.problem.n, self.batch_size()?);
         Ok(BatchedLuFactors { dtype, n, count, factors: addresses.start(), pivots: pivots.start() })
     }
 
-    /// Decomposes the transposes of the square inputs: the factors and pivots. `info` receives the results. The pivots have 32 bits if the
-    /// routine for batches is used, else 64.
-    fn factor_transposes(&self, info: &Stack) -> Result<(Stack, Stack)> {
+    /// Decomposes the transposes of the square inputs. Returns the factors and pivots. `info` receives the status of each matrix. Pivots
+    /// have 32 bits for batch routines, else 64.
+    fn factor_transposes(&self, info: &MatrixStack) -> Result<(MatrixStack, MatrixStack)> {
         let [_, n, _] = self.extents();
-        let factors = self.copy_input(0, Order::Rows)?;
+        let factors = self.copy_input(0, MemoryOrder::Rows)?;
         if self.batched {
             let (addresses, pivots) = (self.addresses(&factors)?, self.scratch(n, 4)?);
-            let (blas, lu) = (self.context.blas().in_call(self.call)?, self.batched_lu(&addresses, &pivots)?);
+            let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, &pivots)?);
             // SAFETY: the stacks hold the addresses of matrices of this extent, and their pivots.
-            unsafe { blas.lu_batched(&lu, info.start()) }.in_call(self.call)?;
+            unsafe { blas.lu_batched(&lu, info.start()) }.with_call_context(self.call)?;
             return Ok((factors, pivots));
         }
         let pivots = self.scratch(n, 8)?;
@@ -345,11 +345,11 @@ impl Run<'_> {
         let info = self.infos()?;
         let (factors, pivots) = self.factor_transposes(&info)?;
         let out = self.output(0, n * k);
-        // One column is the same in both orders.
+        // A matrix of one column has the same element order in both layouts.
         let x = if k == 1 { out.clone() } else { self.fields(n * k)? };
-        self.copy(&self.call.inputs[1], Order::Columns, &x)?;
+        self.copy(&self.call.inputs[1], MemoryOrder::Columns, &x)?;
         self.substitute(Transpose::Yes, &factors, &pivots, &x, &info)?;
-        self.report_failures(Evidence { info: info.start(), ..Evidence::default() })?;
+        self.report_failures(FailureData { info: info.start(), ..FailureData::default() })?;
         if k == 1 { Ok(()) } else { self.copy_to_rows(&x, n, n, k, &out) }
     }
 
@@ -364,16 +364,16 @@ impl Run<'_> {
         self.launch("set_identity", n * n, self.problem.count, &mut args)?;
         // The inverse of the transpose in column-major order is the inverse in row-major order.
         self.substitute(Transpose::No, &factors, &pivots, &out, &info)?;
-        self.report_failures(Evidence { info: info.start(), ..Evidence::default() })
+        self.report_failures(FailureData { info: info.start(), ..FailureData::default() })
     }
 
-    /// Solves the systems of the factors in place of `x`, whose matrices have `k` columns.
-    fn substitute(&self, form: Transpose, factors: &Stack, pivots: &Stack, x: &Stack, info: &Stack) -> Result<()> {
+    /// Solves systems with LU factors in place of the right-hand sides `x`, which have `k` columns each.
+    fn substitute(&self, form: Transpose, factors: &MatrixStack, pivots: &MatrixStack, x: &MatrixStack, info: &MatrixStack) -> Result<()> {
         if self.batched {
             let (addresses, right) = (self.addresses(factors)?, self.addresses(x)?);
-            let (blas, lu) = (self.context.blas().in_call(self.call)?, self.batched_lu(&addresses, pivots)?);
+            let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, pivots)?);
             // SAFETY: the stacks hold the addresses of factors and right-hand sides of these extents.
-            return unsafe { blas.lu_solve_batched(&lu, form, self.problem.k, right.start()) }.in_call(self.call);
+            return unsafe { blas.lu_solve_batched(&lu, form, self.problem.k, right.start()) }.with_call_context(self.call);
         }
         let (n, k, unread) = (i64::from(self.problem.n), i64::from(self.problem.k), info.at(self.problem.count));
         let mut routines = self.routines()?;
@@ -381,19 +381,20 @@ impl Run<'_> {
         self.for_each(|i| unsafe { routines.lu_solve(form, n, k, factors.at(i), pivots.at(i), x.at(i), unread) })
     }
 
-    /// Decomposes all matrices by one call.
+    /// Computes the Cholesky factors of all matrices by one call.
     fn cholesky_batch(&self, triangle: Triangle) -> Result<()> {
         let [_, n, _] = self.extents();
         let (out, info) = (self.output(0, n * n), self.infos()?);
-        self.copy(&self.call.inputs[0], Order::Rows, &out)?;
+        self.copy(&self.call.inputs[0], MemoryOrder::Rows, &out)?;
         self.make_diagonal_real(&out)?;
         let (addresses, count) = (self.addresses(&out)?, self.batch_size()?);
         // The lower triangle of a row-major matrix is the upper triangle of a column-major one.
         let lower = triangle == Triangle::Lower;
         // SAFETY: the stack holds the addresses of matrices (n, n).
-        unsafe { self.routines()?.cholesky_batch(lower, self.problem.n, addresses.start(), info.start(), count) }.in_call(self.call)?;
+        unsafe { self.routines()?.cholesky_batch(lower, self.problem.n, addresses.start(), info.start(), count) }
+            .with_call_context(self.call)?;
         let diagonal = Some((out.start(), DiagonalCheck::NotPositive));
-        self.report_failures(Evidence { info: info.start(), diagonal, ..Evidence::default() })?;
+        self.report_failures(FailureData { info: info.start(), diagonal, ..FailureData::default() })?;
         self.clear_triangle(&out, n, n, lower)
     }
 
@@ -420,20 +421,20 @@ impl Run<'_> {
     fn cholesky(&self, triangle: Triangle) -> Result<()> {
         let [_, n, _] = self.extents();
         let (out, info) = (self.output(0, n * n), self.infos()?);
-        // cuSOLVER is twice as fast for the lower triangle in column-major order. It is the upper triangle in row-major order.
+        // cuSOLVER is twice as fast for the lower triangle in column-major order, which is the upper triangle in row-major order.
         let factors = match triangle {
-            Triangle::Lower => self.copy_input(0, Order::Columns)?,
+            Triangle::Lower => self.copy_input(0, MemoryOrder::Columns)?,
             Triangle::Upper => out.clone(),
         };
         if triangle == Triangle::Upper {
-            self.copy(&self.call.inputs[0], Order::Rows, &factors)?;
+            self.copy(&self.call.inputs[0], MemoryOrder::Rows, &factors)?;
         }
         self.make_diagonal_real(&factors)?;
         let mut routines = self.routines()?;
         // SAFETY: the stack holds matrices (n, n).
         self.for_each(|i| unsafe { routines.cholesky(n as i64, factors.at(i), info.at(i)) })?;
         let diagonal = Some((factors.start(), DiagonalCheck::NotPositive));
-        self.report_failures(Evidence { info: info.start(), diagonal, ..Evidence::default() })?;
+        self.report_failures(FailureData { info: info.start(), diagonal, ..FailureData::default() })?;
         match triangle {
             Triangle::Lower => self.store_lower_triangle(&factors, &out),
             Triangle::Upper => self.clear_triangle(&out, n, n, false),
@@ -443,7 +444,7 @@ impl Run<'_> {
     fn lu(&self) -> Result<()> {
         let [m, n, _] = self.extents();
         let least = m.min(n);
-        let (factors, info, pivots) = (self.copy_input(0, Order::Columns)?, self.infos()?, self.scratch(least, 8)?);
+        let (factors, info, pivots) = (self.copy_input(0, MemoryOrder::Columns)?, self.infos()?, self.scratch(least, 8)?);
         let mut routines = self.routines()?;
         // SAFETY: the stacks hold matrices and pivots of these extents.
         self.for_each(|i| unsafe { routines.lu(m as i64, n as i64, factors.at(i), pivots.at(i), info.at(i)) })?;
@@ -459,7 +460,7 @@ impl Run<'_> {
         let a = contiguous(call, &call.inputs[0])?;
         let factors = device::pointer_to_read(&a)?;
         let out = self.output(0, n * k);
-        self.copy(&call.inputs[1], Order::Rows, &out)?;
+        self.copy(&call.inputs[1], MemoryOrder::Rows, &out)?;
         // In column-major order the equation is `x^T @ op(a)^T = b^T`.
         let form = match form {
             Form::Plain => Transpose::No,
@@ -468,7 +469,7 @@ impl Run<'_> {
         };
         let (dtype, upper) = (self.blas_type, triangle == Triangle::Lower);
         let step = (n * n * self.problem.dtype.itemsize()) as u64;
-        let blas = self.context.blas().in_call(call)?;
+        let blas = self.context.blas().with_call_context(call)?;
         self.for_each(|i| {
             let (a, b) = (factors + i as u64 * step, out.at(i));
             let system = TriangularSystem { dtype, upper, form, unit_diagonal, m: self.problem.k, n: self.problem.n, a, b };
@@ -478,13 +479,13 @@ impl Run<'_> {
         if unit_diagonal {
             return Ok(());
         }
-        self.report_failures(Evidence { diagonal: Some((factors, DiagonalCheck::Zero)), ..Evidence::default() })
+        self.report_failures(FailureData { diagonal: Some((factors, DiagonalCheck::Zero)), ..FailureData::default() })
     }
 
     fn qr(&self, qr_mode: QrMode) -> Result<()> {
         let [m, n, _] = self.extents();
         let least = m.min(n);
-        let (factors, info, taus) = (self.copy_input(0, Order::Columns)?, self.infos()?, self.fields(least)?);
+        let (factors, info, taus) = (self.copy_input(0, MemoryOrder::Columns)?, self.infos()?, self.fields(least)?);
         let mut routines = self.routines()?;
         // SAFETY: the stacks hold matrices and factors of these extents.
         self.for_each(|i| unsafe { routines.qr(m as i64, n as i64, factors.at(i), taus.at(i), info.at(i)) })?;
@@ -514,7 +515,7 @@ impl Run<'_> {
         let [m, n, _] = self.extents();
         let (rows, columns) = (m.max(n), m.min(n));
         let transposed = m <= n;
-        let order = if transposed { Order::Rows } else { Order::Columns };
+        let order = if transposed { MemoryOrder::Rows } else { MemoryOrder::Columns };
         let (job, width) = match vectors {
             SingularVectors::Omitted => (SvdJob::Values, columns),
             SingularVectors::Reduced => (SvdJob::Reduced, columns),
@@ -523,14 +524,14 @@ impl Run<'_> {
         let has_vectors = job != SvdJob::Values;
         let square = columns * columns;
         let (s, info) = (self.output(usize::from(has_vectors), columns), self.infos()?);
-        // The output that has the library's order of elements is written without a copy: `vh` of the input.
+        // An output in the library's column-major order is written without a copy: here the input's `vh`.
         let (u, vh) = match (has_vectors, transposed) {
             (false, _) => (self.fields(rows * width)?, self.fields(square)?), // svd_polar writes to them
             (true, true) => (self.output(2, rows * width), self.fields(square)?),
             (true, false) => (self.fields(rows * width)?, self.output(2, square)),
         };
         let work = self.copy_input(0, order)?;
-        let largest = self.normalize(&work, rows, columns, Part::All)?;
+        let largest = self.normalize(&work, rows, columns, MatrixPart::All)?;
         let (height, length) = (rows as i64, columns as i64);
         let inexact = match self.double_precision_for_svd() {
             None => self.svd_polar(self.blas_type, job, [&work, &s, &u, &vh, &info])?,
@@ -548,20 +549,20 @@ impl Run<'_> {
             }
         };
         if has_vectors {
-            // Columns `v` in column-major order are the rows of the transpose in row-major order.
+            // The columns of `v` in column-major order are the rows of its transpose in row-major order.
             self.conjugate(&vh, square)?;
         }
         if !inexact.is_empty() {
             self.copy(&self.call.inputs[0], order, &work)?;
-            self.normalize(&work, rows, columns, Part::All)?;
+            self.normalize(&work, rows, columns, MatrixPart::All)?;
             let adjoint = self.fields(square)?;
             let mut routines = self.routines()?;
             for i in inexact {
                 let [work, s, u, vt, info] = [&work, &s, &u, &adjoint, &info].map(|stack| stack.at(i));
                 // SAFETY: the stacks hold matrices of these extents.
-                unsafe { routines.svd(job, height, length, work, s, u, vt, info) }.in_call(self.call)?;
+                unsafe { routines.svd(job, height, length, work, s, u, vt, info) }.with_call_context(self.call)?;
                 if has_vectors {
-                    let one = |stack: &Stack, strides: [isize; 2]| -> Result<StoredArray> {
+                    let one = |stack: &MatrixStack, strides: [isize; 2]| -> Result<StoredArray> {
                         let offset = i * square;
                         let layout = Layout::strided(&[columns, columns], &strides, offset)?;
                         StoredArray::new(self.problem.dtype, layout, stack.buffer.clone() as Arc<dyn Buffer>)
@@ -572,7 +573,7 @@ impl Run<'_> {
             }
         }
         self.restore_scale(&largest, &s, columns)?;
-        self.report_failures(Evidence { largest: largest.start(), info: info.start(), diagonal: None })?;
+        self.report_failures(FailureData { largest: largest.start(), info: info.start(), diagonal: None })?;
         match (has_vectors, transposed) {
             (false, _) => Ok(()),
             // The input is the transpose of `u @ diag(s) @ vh`.
@@ -583,7 +584,7 @@ impl Run<'_> {
 
     /// Computes singular values by polar decompositions in the precision of `blas_type`. The stacks are the matrices, which are overwritten,
     /// `s`, `u`, `v` and the results of the routine. Returns the indices of matrices with inaccurate results.
-    fn svd_polar(&self, blas_type: BlasType, job: SvdJob, stacks: [&Stack; 5]) -> Result<Vec<usize>> {
+    fn svd_polar(&self, blas_type: BlasType, job: SvdJob, stacks: [&MatrixStack; 5]) -> Result<Vec<usize>> {
         let [m, n, _] = self.extents();
         let (rows, columns) = (m.max(n) as i64, m.min(n) as i64);
         let (mut inexact, mut routines) = (Vec::new(), self.routines_of(blas_type)?);
@@ -598,7 +599,8 @@ impl Run<'_> {
         Ok(inexact)
     }
 
-    /// Returns the type and element size in which singular values of single-precision matrices are computed, if that is double precision.
+    /// Returns the double-precision type (with its size in bytes) in which to compute singular values of float32 or complex64 matrices.
+    /// Returns `None` if they are computed in the dtype of the matrices.
     fn double_precision_for_svd(&self) -> Option<(BlasType, usize)> {
         let is_fast = self.context.info().single_to_double_ratio <= MAX_RATIO_FOR_DOUBLE_PRECISION;
         match self.problem.dtype {
@@ -609,7 +611,7 @@ impl Run<'_> {
     }
 
     /// Queues a conversion of all numbers of `from` by the kernel `widen` or `narrow`.
-    fn convert_precision(&self, name: &str, from: &Stack, to: &Stack) -> Result<()> {
+    fn convert_precision(&self, name: &str, from: &MatrixStack, to: &MatrixStack) -> Result<()> {
         let (out, start, total) = (to.start(), from.start(), from.step.min(to.step) as usize / 4 * self.problem.count);
         let mut args = Args::new();
         args.push(&out).push(&start).push(&total);
@@ -619,35 +621,36 @@ impl Run<'_> {
     fn hermitian_eigen(&self, triangle: Triangle, vectors: bool) -> Result<()> {
         let (call, count, [_, n, _]) = (self.call, self.problem.count, self.extents());
         let upper = triangle == Triangle::Upper;
-        let (work, w, info) = (self.copy_input(0, Order::Columns)?, self.output(0, n), self.infos()?);
+        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output(0, n), self.infos()?);
         self.make_diagonal_real(&work)?;
-        let largest = self.normalize(&work, n, n, if upper { Part::Upper } else { Part::Lower })?;
+        let largest = self.normalize(&work, n, n, if upper { MatrixPart::Upper } else { MatrixPart::Lower })?;
         let mut routines = self.routines()?;
         let extent = n as i64;
         if count > 1 && self.problem.n <= MAX_EXTENT_OF_HERMITIAN_BATCH && routines.has_hermitian_batches() {
             let (a, w, info) = (work.start(), w.start(), info.start());
             // SAFETY: the stacks hold `count` matrices and their eigenvalues without gaps.
-            unsafe { routines.hermitian_eigen_batch(vectors, upper, extent, a, w, info, count as i64) }.in_call(call)?;
+            unsafe { routines.hermitian_eigen_batch(vectors, upper, extent, a, w, info, count as i64) }.with_call_context(call)?;
         } else {
             // SAFETY: the stacks hold matrices and eigenvalues of this extent.
             self.for_each(|i| unsafe { routines.hermitian_eigen(vectors, upper, extent, work.at(i), w.at(i), info.at(i)) })?;
         }
         self.restore_scale(&largest, &w, n)?;
-        self.report_failures(Evidence { largest: largest.start(), info: info.start(), diagonal: None })?;
+        self.report_failures(FailureData { largest: largest.start(), info: info.start(), diagonal: None })?;
         if vectors { self.copy_to_rows(&work, n, n, n, &self.output(1, n * n)) } else { Ok(()) }
     }
 
     fn eigen(&self, vectors: bool) -> Result<()> {
         let [_, n, _] = self.extents();
-        let (work, w, info) = (self.copy_input(0, Order::Columns)?, self.output(0, n), self.infos()?);
-        let largest = self.normalize(&work, n, n, Part::All)?;
+        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output(0, n), self.infos()?);
+        let largest = self.normalize(&work, n, n, MatrixPart::All)?;
         let right = self.fields(if vectors { n * n } else { 1 })?;
         let mut routines = self.routines()?;
         // SAFETY: the stacks hold matrices and eigenvalues of this extent.
         self.for_each(|i| unsafe { routines.eigen(vectors, n as i64, work.at(i), w.at(i), right.at(i), info.at(i)) })?;
-        // The vectors of real matrices are read by the signs of the eigenvalues' imaginary parts, which the scale does not change.
+        // The signs of the eigenvalues' imaginary parts tell which columns hold the eigenvectors of real matrices. The scale does not
+        // change the signs.
         self.restore_scale(&largest, &w, 2 * n)?;
-        self.report_failures(Evidence { largest: largest.start(), info: info.start(), diagonal: None })?;
+        self.report_failures(FailureData { largest: largest.start(), info: info.start(), diagonal: None })?;
         if !vectors {
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! The choice between kernels of this crate and the libraries, by task, extent and batch (`docs/notes/linear-algebra.md`).
+//! Chooses between this crate's kernels and the libraries cuSOLVER and cuBLAS, by task, extent and batch size
+//! (`docs/notes/linear-algebra.md`).
 
 use std::cell::Cell;
 
@@ -13,13 +14,13 @@ pub enum Path {
     Team,
     /// cuSOLVER or cuBLAS: one matrix after the other.
     Library,
-    /// [`Path::Library`] with one call for all matrices if there is a routine for batches. Its matrices are square.
+    /// [`Path::Library`] for square matrices, by one call for all matrices if the library has a batch routine.
     LibraryBatch,
 }
 
-/// The largest batch for which the library is faster, as a function of the extent: `(extent / base) ^ power`, and none below `base`.
+/// Batch sizes up to which the library is faster, as a function of the extent: `(extent / base) ^ power`, and none below `base`.
 ///
-/// The library decomposes one matrix after the other, the kernels of this crate one per multiprocessor at the same time.
+/// The library decomposes one matrix after the other. The kernels of this crate decompose one per multiprocessor at the same time.
 #[derive(Clone, Copy, Debug)]
 struct Crossover {
     base: f64,
@@ -49,18 +50,21 @@ impl Crossover {
     }
 }
 
-/// Largest extent of matrices for which the kernels of this crate are as fast as the routines for batches.
+/// Maximum extent at which the kernels of this crate are as fast as the library's batch routines.
 const MAX_EXTENT_OF_TEAMS: i32 = 128;
-/// Largest extent for the routines for batches, which use a few blocks for each matrix.
+/// Maximum extent for the library's batch routines, which use only a few thread blocks per matrix.
 const MAX_EXTENT_OF_BATCHES: i32 = 1024;
-/// The largest number of matrices for which one after the other is faster than the routine for batches.
-const LARGEST_LOOP: Crossover = Crossover { base: 150.0, power: 2 };
+/// Maximum number of matrices for which one library call per matrix is faster than a batch routine.
+const MAX_MATRICES_FOR_LOOP: Crossover = Crossover { base: 150.0, power: 2 };
 
-/// Returns whether one call of a library decomposes all matrices of `problem` in less time than the other paths.
+/// Returns whether the library's batch routine is the fastest way to decompose the matrices of `problem`.
 fn prefers_batch_routine(problem: &Problem) -> bool {
     let has_routine = matches!(problem.task, Linalg::Solve | Linalg::Inverse | Linalg::Determinant { .. } | Linalg::Cholesky { .. });
     let extents = MAX_EXTENT_OF_TEAMS + 1..=MAX_EXTENT_OF_BATCHES;
-    has_routine && extents.contains(&problem.n) && problem.count > 1 && problem.count as f64 > LARGEST_LOOP.largest_batch(problem.n.into())
+    has_routine
+        && extents.contains(&problem.n)
+        && problem.count > 1
+        && problem.count as f64 > MAX_MATRICES_FOR_LOOP.largest_batch(problem.n.into())
 }
 
 thread_local! {
@@ -86,7 +90,7 @@ fn equivalent_extent(problem: &Problem) -> f64 {
     (least * least * m.max(n).max(k)).cbrt()
 }
 
-pub(super) fn choose(problem: &Problem) -> Path {
+pub(super) fn choose_path(problem: &Problem) -> Path {
     match FORCED.get() {
         Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
         _ if prefers_batch_routine(problem) => Path::LibraryBatch,
@@ -108,29 +112,29 @@ mod tests {
 
     #[test]
     fn large_matrices_and_general_eigenvalues_are_the_librarys() {
-        assert_eq!(choose(&problem(Linalg::Solve, 1, 4)), Path::Team);
-        assert_eq!(choose(&problem(Linalg::Solve, 1, 4096)), Path::Library);
-        assert_eq!(choose(&problem(Linalg::Solve, 4096, 32)), Path::Team);
-        assert_eq!(choose(&problem(Linalg::Inverse, 64, 128)), Path::Team);
-        assert_eq!(choose(&problem(Linalg::Inverse, 64, 256)), Path::LibraryBatch);
-        assert_eq!(choose(&problem(Linalg::Lu, 64, 256)), Path::Team);
-        assert_eq!(choose(&problem(Linalg::Inverse, 2, 256)), Path::Library);
+        assert_eq!(choose_path(&problem(Linalg::Solve, 1, 4)), Path::Team);
+        assert_eq!(choose_path(&problem(Linalg::Solve, 1, 4096)), Path::Library);
+        assert_eq!(choose_path(&problem(Linalg::Solve, 4096, 32)), Path::Team);
+        assert_eq!(choose_path(&problem(Linalg::Inverse, 64, 128)), Path::Team);
+        assert_eq!(choose_path(&problem(Linalg::Inverse, 64, 256)), Path::LibraryBatch);
+        assert_eq!(choose_path(&problem(Linalg::Lu, 64, 256)), Path::Team);
+        assert_eq!(choose_path(&problem(Linalg::Inverse, 2, 256)), Path::Library);
         let eigh = Linalg::Eigh { triangle: Triangle::Lower, vectors: true };
-        assert_eq!(choose(&problem(eigh, 100_000, 3)), Path::Team);
-        assert_eq!(choose(&problem(eigh, 512, 64)), Path::Library);
-        assert_eq!(choose(&Problem { m: 10_000, n: 10, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 10) }), Path::Team);
-        assert_eq!(choose(&Problem { m: 1_000_000, n: 20, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 20) }), Path::Library);
-        assert_eq!(choose(&problem(Linalg::Eig { vectors: true }, 1, 1)), Path::Library);
+        assert_eq!(choose_path(&problem(eigh, 100_000, 3)), Path::Team);
+        assert_eq!(choose_path(&problem(eigh, 512, 64)), Path::Library);
+        assert_eq!(choose_path(&Problem { m: 10_000, n: 10, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 10) }), Path::Team);
+        assert_eq!(choose_path(&Problem { m: 1_000_000, n: 20, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 20) }), Path::Library);
+        assert_eq!(choose_path(&problem(Linalg::Eig { vectors: true }, 1, 1)), Path::Library);
     }
 
     #[test]
     fn a_path_is_forced_within_a_scope() {
         let one = problem(Linalg::Lu, 1, 4);
         with_path(Path::Library, || {
-            assert_eq!(choose(&one), Path::Library);
-            with_path(Path::Team, || assert_eq!(choose(&problem(Linalg::Eig { vectors: false }, 1, 9)), Path::Library));
-            assert_eq!(choose(&one), Path::Library);
+            assert_eq!(choose_path(&one), Path::Library);
+            with_path(Path::Team, || assert_eq!(choose_path(&problem(Linalg::Eig { vectors: false }, 1, 9)), Path::Library));
+            assert_eq!(choose_path(&one), Path::Library);
         });
-        assert_eq!(choose(&one), Path::Team);
+        assert_eq!(choose_path(&one), Path::Team);
     }
 }

@@ -1,4 +1,4 @@
-//! The problem of a call of family Linalg, which all implementations read.
+//! The linear algebra problem of a call, in the form that all implementations read.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Decompositions by one team of threads per matrix: a single thread for the smallest matrices, else a block. Factors are in registers or
-//! shared memory, or in global memory (the workspace) if they fit neither.
+//! Kernels that decompose each matrix by one team of threads. A team is a single thread for the smallest matrices, else a block. Factors
+//! are in registers or shared memory. Factors that fit in neither are in global memory (the workspace).
 
 use cuprum_core::call::{Form, QrMode, SingularVectors, Triangle};
 use cuprum_core::{Call, DType, Linalg, Outcome, Result, decline};
@@ -7,7 +7,7 @@ use cuprum_core::{Call, DType, Linalg, Outcome, Result, decline};
 use super::problem::{Problem, contiguous, reported_failure};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::driver::Context;
 use crate::families::kernel::KernelSource;
 
@@ -63,7 +63,7 @@ fn team_size(problem: &Problem) -> u32 {
     sizes.into_iter().find(|(most, _)| extent <= *most).map_or(512, |(_, team)| team)
 }
 
-/// Returns the size of a team's memory in bytes. It is the sum of what the struct `Arena` in linalg.cu gives out for the operation.
+/// Returns the size of a team's memory in bytes. It is the sum of the allocations of the struct `Arena` in linalg.cu for the operation.
 fn arena_bytes(problem: &Problem, operation: Operation, team: u32) -> usize {
     let (m, n, k) = (problem.m as usize, problem.n as usize, problem.k as usize);
     let (item, real) = (problem.dtype.itemsize(), problem.dtype.real().itemsize());
@@ -124,7 +124,7 @@ impl KernelVariant {
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation, dtype and team.
-pub fn sources_for_checks() -> Vec<(String, String)> {
+pub fn compile_check_sources() -> Vec<(String, String)> {
     let tasks = [
         Linalg::Solve,
         Linalg::Inverse,
@@ -169,7 +169,7 @@ pub(super) fn run(call: &Call, problem: &Problem) -> Result<Outcome> {
     let memory = [out(0), out(1), out(2), addresses[0], addresses.get(1).copied().unwrap_or(0)];
     let launch = Launch::new(context, problem, operation);
     let workspace = device::allocate(call, launch.workspace)?;
-    launch.queue(problem, memory, workspace.pointer(), device::fault_operation_id(call.op, 0)).in_call(call)?;
+    launch.queue(problem, memory, workspace.pointer(), device::fault_operation_id(call.op, 0)).with_call_context(call)?;
     device::done(call, outputs)
 }
 
@@ -187,7 +187,7 @@ impl Launch {
         let team = team_size(problem);
         let arena = arena_bytes(problem, operation, team);
         let in_shared = team > 1 && arena + (1 << 10) <= context.info().shared_per_block_optin as usize;
-        // If teams use a workspace, the grid has only as many blocks as run at once, which limits the size of the workspace.
+        // If teams use a workspace, the grid has only as many blocks as can run at once. This limits the size of the workspace.
         let teams = if team == 1 { problem.count.div_ceil(THREADS_PER_BLOCK as usize) } else { problem.count };
         let most = if team == 1 || in_shared { i32::MAX.unsigned_abs() } else { 4 * context.info().sm_count };
         let blocks = u32::try_from(teams).unwrap_or(u32::MAX).min(most);

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::codegen::{self, Access, KernelKey, MAX_NARROW_INDEX};
 use crate::compile::module::{Args, Function};
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::families::kernel::{self, DEFAULT_THREADS};
 use crate::launch_cache::LaunchCache;
 
@@ -29,8 +29,8 @@ thread_local! {
     static CACHED_MAPS: LaunchCache<CachedMap> = const { LaunchCache::new() };
 }
 
-/// Runs `call`, a call of family Map. If the launch cache of this thread has a suitable kernel, launches that kernel. Otherwise calls the
-/// general function of the family, [`map::run_call`](super::run_call).
+/// Runs `call`, a call of the kernel family `Map`. If the launch cache of this thread has a suitable kernel, launches that kernel.
+/// Otherwise calls the general function of the family, [`map::run_call`](super::run_call).
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     launch_cached(call).unwrap_or_else(|| super::run_call(call))
 }
@@ -72,7 +72,7 @@ fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
 impl CachedMap {
     /// Launches the kernel with the scalars of `program`. The kernel was compiled for a program of the same structure.
     fn launch_kernel(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
-        let fault = device::error_word_address(self.function.context(), program).in_call(call)?;
+        let fault = device::error_word_address(self.function.context(), program).with_call_context(call)?;
         let params = codegen::pack_params(program, inputs, fault);
         let (mut outputs, mut to) = (SmallVec::<[_; 2]>::new(), [0; MAX_OPERANDS]);
         for (n, address) in to.iter_mut().enumerate().take(call.outputs.len()) {
@@ -85,7 +85,7 @@ impl CachedMap {
         let grid = kernel::grid_for_items(size.div_ceil(self.width as u64), DEFAULT_THREADS);
         // SAFETY: the arguments match map_flat.cuh for the program and access pattern that the kernel was compiled for. Each input
         // has `size` contiguous elements from its address, or one element if it is repeated (stride 0). Each output has `size` elements.
-        unsafe { self.function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+        unsafe { self.function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
         device::done(call, outputs)
     }
 }

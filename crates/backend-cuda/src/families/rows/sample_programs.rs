@@ -10,7 +10,7 @@ fn push_op(p: &mut Expression, op: Op, dtype: DType, args: &[u16]) -> u16 {
     p.push_step(StepKind::Apply(op), dtype, args)
 }
 
-/// Appends to the program `p` the steps `d = a - max(a)`, `exp(d)` and `sum(exp(d))` along rows, and returns the numbers of these three
+/// Appends to the program `p` the steps `d = a - max(a)`, `exp(d)` and `sum(exp(d))` along rows, and returns the indices of these three
 /// steps.
 fn exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
     let half = matches!(dtype, DType::F16 | DType::BF16);

@@ -30,7 +30,7 @@ static COMBINE_SOURCE: KernelSource = KernelSource {
 };
 
 /// Returns names and sources of the kernels, for compile checks without a device: every item size, every combination and dtype.
-pub(super) fn sources_for_checks() -> Vec<(String, String)> {
+pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let stores = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let stores = stores.map(|(item, index, wide, rank)| {
         STORE_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])

@@ -1,5 +1,5 @@
-//! Stores of values of at most 4 bytes at rows of one item. Value and position share a word, so that one atomic maximum per value finds the
-//! last value of each row.
+//! Stores of values of at most 4 bytes, if each row of the target is one item. Value and position share a 64-bit word, so one atomic
+//! maximum per value finds the last value of each row.
 
 use super::launch::ScatterLaunch;
 use crate::codegen::ctype;
@@ -13,11 +13,12 @@ static SOURCE: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/resolve_index.cuh"), include_str!("../../kernels/scatter_packed.cu")),
 };
 
-/// Largest number of rows per value. For more rows, clearing and reading their words takes longer than the passes that this replaces.
+/// Maximum number of rows per value. With more rows, clearing and reading the words takes longer than the two passes that the words
+/// replace.
 const MAX_ROWS_PER_VALUE: usize = 4;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
-pub(super) fn sources_for_checks() -> Vec<(String, String)> {
+pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, "i64"), (2, "i32"), (4, "i64")];
     uses.map(|(item, index)| SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index)])).into()
 }

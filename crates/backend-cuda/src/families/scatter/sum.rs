@@ -1,5 +1,5 @@
-//! Sums of floats and complex numbers at rows that indices select, with the same bits in any order of additions: the values of an element
-//! are added as integers (`docs/notes/scatter-sums.md`).
+//! Sums of floats and complex numbers at rows that indices select. The values are added as integers, so the result has the same bits in any
+//! order of additions (`docs/notes/scatter-sums.md`).
 
 use cuprum_core::call::ScatterRows;
 use cuprum_core::layout::Layout;
@@ -9,7 +9,7 @@ use cuprum_core::{Array, Call, DType, Result, StoredArray};
 use super::launch::{ScatterLaunch, plan_scatter};
 use crate::codegen::{ctype, fits_narrow, index_type, pack_axes};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
 static SOURCE: KernelSource = KernelSource {
@@ -18,7 +18,7 @@ static SOURCE: KernelSource = KernelSource {
 };
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype.
-pub(super) fn sources_for_checks() -> Vec<(String, String)> {
+pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let inexact = DType::ALL.into_iter().filter(|dtype| dtype.is_inexact()).enumerate();
     let uses = inexact.map(|(n, dtype)| (dtype, [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3]));
     uses.map(|(dtype, (index, wide, rank))| SOURCE.named_source(&defines(dtype, index, wide, rank))).collect()
@@ -28,7 +28,7 @@ fn defines<'a>(dtype: DType, index_element: &'a str, wide: bool, rank: &'a str) 
     [("ELEMENT", ctype(dtype)), ("INDEX_ELEMENT", index_element), ("INDEX", index_type(wide)), ("RANK", rank)]
 }
 
-/// Returns how many bits the integer of the largest value may have, so that the sum of `count` values fits in 63 bits.
+/// Returns the number of bits for the largest value as an integer, so that the sum of `count` values fits in 63 bits.
 fn bits_per_value(count: usize) -> u64 {
     62 - u64::from(usize::BITS - count.leading_zeros())
 }
@@ -42,8 +42,8 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let exponents = device::allocate(call, parts.saturating_mul(4))?;
     let sums = device::allocate(call, words.saturating_mul(8))?;
     let context = target.context;
-    context.fill(exponents.memory(), 0, [0u8; 4], parts).in_call(call)?;
-    context.fill(sums.memory(), 0, [0u8; 4], 2 * words).in_call(call)?;
+    context.fill(exponents.memory(), 0, [0u8; 4], parts).with_call_context(call)?;
+    context.fill(sums.memory(), 0, [0u8; 4], 2 * words).with_call_context(call)?;
 
     let contiguous = Layout::contiguous(region.shape())?;
     let addresses = [target.scatter.addresses[0], exponents.pointer()];
@@ -61,7 +61,7 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
         // SAFETY: as above, with the exponents and the number of bits as extra parameters. `sums` has one or two words for each part.
         unsafe { adding.queue_kernel(context, &add, target.indices, &[exponents.pointer(), bits], target.op) }
     };
-    queue_passes().in_call(call)?;
+    queue_passes().with_call_context(call)?;
 
     let LoopPlan { dims, strides, .. } = LoopPlan::new(&[region, &contiguous]);
     let strides = [&strides[0][..], &strides[1][..]];
@@ -77,7 +77,7 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
         // the region of the target.
         unsafe { store.launch(kernel::grid_for_items(elements as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     };
-    queue_store().in_call(call)
+    queue_store().with_call_context(call)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use super::{SHARED_RADIX_SOURCE, SortTile, element_type, grid_of_blocks};
 use crate::compile::module::Args;
-use crate::device::{self, InCall};
+use crate::device::{self, WithCallContext};
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource, grid_for_items};
 
 static SEGMENT_SORT_SOURCE: KernelSource = KernelSource {
@@ -25,13 +25,13 @@ const MAX_ALL_PAIRS_LENGTH: usize = 128;
 /// Number of elements per tile of the kernel for short segments, as in `sort_segments.cu`. A block sorts the segments that
 /// start in its tile.
 const TILE_LENGTH: usize = 1024;
-/// Number of lists of longer segments, one list per tile size, as in `sort_segments.cu`.
+/// Number of lists of long segments, one list per tile size, as in `sort_segments.cu`.
 const LIST_COUNT: usize = 3;
 /// Maximum number of blocks per multiprocessor and list of segments. This is more than the number of resident blocks, so that no
 /// multiprocessor idles.
 const MAX_BLOCKS_PER_SM: usize = 16;
 
-/// Returns the tile sizes for longer segments, one for each list of segments. `indices` tells whether indices are sorted too.
+/// Returns the tile sizes for long segments, one for each list of segments. `indices` tells whether indices are sorted too.
 fn tiles_by_list(itemsize: usize, indices: bool) -> [SortTile; LIST_COUNT] {
     [SortTile { threads: 256, items: 2 }, SortTile { threads: 256, items: 6 }, SortTile::largest_tile(itemsize, indices)]
 }
@@ -46,7 +46,7 @@ fn with_defines<R>(tile: SortTile, dtype: DType, indices: bool, use_defines: imp
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype with one tile, alternately with
 /// values and indices as output.
-pub(super) fn sources_for_checks() -> impl Iterator<Item = (String, String)> {
+pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let indices = n % 2 == 0;
         let tile = tiles_by_list(dtype.itemsize(), indices)[n % LIST_COUNT];
@@ -87,7 +87,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let cuts_at = size_of::<u64>() * LIST_COUNT;
     let lists_at = cuts_at + size_of::<i64>() * (tile_count + 1);
     let scratch = device::allocate(call, lists_at + size_of::<i64>() * capacity.iter().sum::<usize>())?;
-    context.fill(scratch.memory(), 0, [0u8; 4], cuts_at / 4).in_call(call)?;
+    context.fill(scratch.memory(), 0, [0u8; 4], cuts_at / 4).with_call_context(call)?;
     let at = |bytes: usize| scratch.pointer() + bytes as u64;
     let before = [0, capacity[0], capacity[0] + capacity[1]];
     let (counts, cuts, list_at) = (at(0), at(cuts_at), before.map(|segments| at(lists_at + size_of::<i64>() * segments)));
@@ -95,35 +95,35 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let all_lists = [list_at, lists.map(|tile| tile.element_count() as u64)];
 
     let defines: &[_] = &[("ELEMENT", element_type(dtype))];
-    let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_plan", defines).in_call(call)?;
+    let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_plan", defines).with_call_context(call)?;
     let mut args = Args::new();
     args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
-    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `Lists` is two arrays. There is one offset more
+    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `SegmentLists` is two arrays. There is one offset more
     // than segments and one cut more than tiles. The capacity of each list is the maximum number of segments of its lengths in `length`
     // elements.
     unsafe {
         function.launch(grid_for_items(segments.max(tile_count + 1) as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
     }
-    .in_call(call)?;
+    .with_call_context(call)?;
 
-    let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_short", defines).in_call(call)?;
+    let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_short", defines).with_call_context(call)?;
     let mut args = Args::new();
     args.push(&from).push(&to_values).push(&to_indices).push(&length).push(&offsets).push(&cuts);
     // SAFETY: the arguments match sort_segments_short in sort_segments.cu. The input and one output have `length` elements, and the other
     // output is null. Core checks that the offsets rise from 0 to `length`. There is a block per tile.
-    unsafe { function.launch(grid_of_blocks(tile_count), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    unsafe { function.launch(grid_of_blocks(tile_count), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
 
     let waves = MAX_BLOCKS_PER_SM * context.info().sm_count.max(1) as usize;
     for (n, tile) in lists.into_iter().enumerate().filter(|(n, _)| capacity[*n] > 0) {
-        let function =
-            with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.kernel(context, "sort_segments", defines)).in_call(call)?;
+        let function = with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.kernel(context, "sort_segments", defines))
+            .with_call_context(call)?;
         let count = counts + (n * size_of::<u32>()) as u64;
         let mut args = Args::new();
         args.push(&from).push(&to_values).push(&to_indices).push(&offsets).push(&list_at[n]).push(&count);
         // SAFETY: the arguments match sort_segments in sort_block.cu: a list and its length. A tile holds each segment of its list,
         // and the index output exists if the kernel was compiled for it.
         unsafe { function.launch(grid_of_blocks(capacity[n].min(waves)), [tile.threads as u32, 1, 1], 0, args.pointers()) }
-            .in_call(call)?;
+            .with_call_context(call)?;
     }
     device::done(call, [out])
 }

@@ -1,4 +1,4 @@
-//! Custom: operations defined by other crates.
+//! Custom: operations of other crates whose requests no other kernel family describes.
 
 use std::any::Any;
 

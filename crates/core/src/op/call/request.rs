@@ -1,4 +1,4 @@
-//! The trait that the requests of all families implement.
+//! The trait that the requests of all kernel families implement.
 
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::op::{Capability, Family, Parameters};
 use crate::program::Program;
 
-/// The part of a call that is specific to its family, such as the axes of a reduction.
+/// The part of a call that is specific to its kernel family, such as the axes of a reduction.
 pub trait Request {
     /// Returns the family. Dispatch tries the kernels of this family.
     fn family(&self) -> Family;
@@ -24,7 +24,7 @@ pub trait Request {
         false
     }
 
-    /// Returns the parameters of the operation's composite. `None` if the composite needs none besides the inputs.
+    /// Returns the parameters for the operation's composition of other operations. `None` if it needs none besides the inputs.
     fn parameters(&self) -> Option<&Parameters> {
         None
     }

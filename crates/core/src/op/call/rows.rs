@@ -11,9 +11,9 @@ use crate::program::Program;
 
 /// A fused loop that reads each row once, for expressions such as softmax and layer normalization.
 ///
-/// Each [`Fold`](crate::StepKind::Fold) of the program is a reduction along the row. Core creates these calls only for devices with a
-/// kernel that declares [`Capability::RowPrograms`](crate::Capability::RowPrograms). If all kernels decline, each reduction runs as a
-/// separate call.
+/// Each [`Fold`](crate::StepKind::Fold) of the program is a reduction along the row. The core crate creates these calls only for devices
+/// with a kernel that declares [`Capability::RowPrograms`](crate::Capability::RowPrograms). If all kernels decline, each reduction runs as
+/// a separate call.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
     /// The expression; result n is written to output n.

@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Capability, Family, Op};
 
-/// Writes values to those rows of an existing array that indices select. A row is the part of the region at one index along its first axis.
+/// A request to write values to those rows of an existing array that indices select. A row is the part of the region at one index along its
+/// first axis.
 ///
 /// The output has a target, and elements outside the selected rows keep their values. The first input holds the indices of the rows: 1-D,
 /// C-contiguous, int32 or int64. Negative indices count from the end. The kernel checks the indices: one out of bounds is an error. The
@@ -22,7 +23,8 @@ pub struct Scatter<'a> {
     pub combine: Option<Op>,
     /// How the values are assigned to rows.
     pub rows: ScatterRows,
-    /// The order in which values of [`ScatterRows::Indexed`] are combined. `None` if the result does not depend on it.
+    /// The capability that determines the order in which several values of a row are combined, for [`ScatterRows::Indexed`]. `None` if the
+    /// result does not depend on the order.
     pub needs: Option<Capability>,
 }
 

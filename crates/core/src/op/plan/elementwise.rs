@@ -31,7 +31,7 @@ impl LoopPlan {
         order.sort_by_key(|&a| std::cmp::Reverse(last.strides()[a].unsigned_abs()));
         let mut plan = LoopPlan { dims: Dims::new(), strides: SmallVec::from_elem(Strides::new(), operands.len()), size };
         for &a in &order {
-            add_axis(&mut plan.dims, &mut plan.strides, shape[a], |k| operands[k].strides()[a]);
+            push_or_merge_axis(&mut plan.dims, &mut plan.strides, shape[a], |k| operands[k].strides()[a]);
         }
         plan
     }
@@ -73,7 +73,7 @@ pub fn transposed_axis(strides: &[isize]) -> Option<usize> {
 /// Appends an innermost axis to a loop, or merges it with the current innermost axis if all operands have matching strides.
 ///
 /// `step(k)` returns the stride of operand `k` along the new axis. `strides` holds each operand's strides along `dims`.
-pub(crate) fn add_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, step: impl Fn(usize) -> isize) {
+pub(crate) fn push_or_merge_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, step: impl Fn(usize) -> isize) {
     if extent == 1 {
         return;
     }
@@ -92,7 +92,7 @@ pub(crate) fn add_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, 
     }
 }
 
-/// Builds a loop from axes, outermost first, with [`add_axis`]. Returns its extents and the strides of each operand.
+/// Builds a loop from axes, outermost first, with [`push_or_merge_axis`]. Returns its extents and the strides of each operand.
 ///
 /// Each axis is given as its extent and a function that returns the stride of an operand along the axis.
 pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
@@ -100,7 +100,7 @@ pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
     axes: impl Iterator<Item = (usize, S)>,
 ) -> (Dims, SmallVec<[Strides; 4]>) {
     let (mut dims, mut strides) = (Dims::new(), SmallVec::from_elem(Strides::new(), operands));
-    axes.for_each(|(extent, step)| add_axis(&mut dims, &mut strides, extent, step));
+    axes.for_each(|(extent, step)| push_or_merge_axis(&mut dims, &mut strides, extent, step));
     (dims, strides)
 }
 

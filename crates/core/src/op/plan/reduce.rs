@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::add_axis;
+use crate::plan::elementwise::push_or_merge_axis;
 
 /// The memory pattern of a reduction with merged axes. In the notation below, `k` is a kept axis and `r` a reduced axis. The rightmost axis
 /// is innermost.
@@ -69,14 +69,14 @@ impl ReducePlan {
                 reduced_axes.push(a);
             } else {
                 plan.kept_size *= n;
-                add_axis(&mut plan.kept, &mut plan.kept_strides, n, strides(a));
+                push_or_merge_axis(&mut plan.kept, &mut plan.kept_strides, n, strides(a));
             }
         }
         if let Some(first) = inputs.first().filter(|first| !ordered && !first.is_c_contiguous()) {
             reduced_axes.sort_by_key(|&a| std::cmp::Reverse(first.strides()[a].unsigned_abs()));
         }
         for &a in &reduced_axes {
-            add_axis(&mut plan.reduced, &mut plan.reduced_strides, shape[a], strides(a));
+            push_or_merge_axis(&mut plan.reduced, &mut plan.reduced_strides, shape[a], strides(a));
         }
         plan.pattern = find_pattern(&plan.kept, &plan.reduced, &plan.kept_strides, &plan.reduced_strides);
         plan

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use crate::layout::{Dims, Layout, Strides};
 use crate::plan::elementwise::collapse_axes;
 
-/// Maximum length of a row whose reductions are deferred: kernels keep a row in shared memory or cache.
-pub const MAX_DEFERRED_ROW_LENGTH: usize = 32768;
+/// Maximum length of a row whose reductions are fused into an expression. Kernels keep a whole row in registers, shared memory or cache.
+pub const MAX_FUSED_ROW_LENGTH: usize = 32768;
 
 /// A loop over rows. Operands are the inputs, then the outputs. An operand with one value per row has stride 0 along the row.
 #[derive(Clone, Debug, PartialEq, Eq)]

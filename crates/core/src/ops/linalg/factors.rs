@@ -127,7 +127,7 @@ pub fn qr_r(a: &NdArray) -> Result<NdArray> {
 /// Below the diagonal, column i holds the elements of a vector `v` that follow its i zeros and its one. The factor `q` is the product of the
 /// reflections `I - tau[i] * v @ vᴴ` for ascending i. `tau` is real, in the dtype of `h`; an element 0 stands for the identity.
 ///
-/// The CPU computes; arrays of devices without a kernel are copied.
+/// Only the CPU has a kernel, so arrays on other devices are copied to the host and back.
 ///
 /// # Errors
 /// Fewer than two dimensions, or float16.

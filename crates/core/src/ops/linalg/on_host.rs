@@ -1,4 +1,4 @@
-//! The composite of decompositions that only the CPU computes. Other devices copy the matrices to the host and the results back.
+//! Runs decompositions that only the CPU computes. Arrays on other devices are copied to the host, and the results back.
 
 use crate::array::{Array, NdArray, Outputs, StoredArray};
 use crate::call::{Call, Linalg, OutputSpec, QrMode, Work};
@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Op, Parameters};
 
-/// Computes a call of family Linalg with one input on the CPU.
+/// Computes a decomposition of one input on the CPU and copies the results to the device of the input.
 pub(super) fn compute(op: Op, inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let (Some(&task), [input]) = (parameters.and_then(|p| p.downcast_ref::<Linalg>()), inputs) else {
         return Err(Error::value(op.name(), "takes one array"));
@@ -32,7 +32,7 @@ pub(super) fn compute(op: Op, inputs: &[StoredArray], parameters: Option<&Parame
     results.into_iter().map(|result| NdArray::from(result).to_device(device)?.stored()).collect()
 }
 
-/// Returns the complex dtype whose parts have the precision of `dtype`.
+/// Returns the complex dtype with the precision of `dtype`: complex64 for float32, complex128 for float64.
 pub(super) fn complex_of(dtype: DType) -> DType {
     if dtype.real() == DType::F32 { DType::C64 } else { DType::C128 }
 }

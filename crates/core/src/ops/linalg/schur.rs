@@ -17,7 +17,7 @@ use cuprum_macros::numpy;
 /// to a complex dtype for the complex decomposition (`output='complex'`). The order of the eigenvalues and the signs of the vectors are
 /// unspecified.
 ///
-/// The CPU computes, by the QZ iteration; arrays of devices without a kernel are copied.
+/// The algorithm is the QZ iteration. Only the CPU has a kernel, so arrays on other devices are copied to the host and back.
 ///
 /// # Errors
 /// Matrices that are not square, float16, or a matrix with NaN or infinities ([`Error::LinAlg`]).
@@ -65,8 +65,8 @@ fn schur_from_args(args: &Args) -> Result<Value> {
 /// The result `x` has `x @ x = a`, and no eigenvalue of `x` has a negative real part. As in SciPy, results of real matrices are real unless
 /// a matrix of the batch has a negative eigenvalue. The call waits for the device.
 ///
-/// The CPU computes, by a recurrence on the Schur form (N. J. Higham, "Functions of Matrices", SIAM, 2008, chapter 6). Arrays of devices
-/// without a kernel are copied. float32 is computed in float64.
+/// The algorithm is a recurrence on the Schur form (N. J. Higham, "Functions of Matrices", SIAM, 2008, chapter 6). Only the CPU has a
+/// kernel, so arrays on other devices are copied to the host and back. float32 is computed in float64.
 ///
 /// # Errors
 /// Matrices that are not square, float16, a matrix with NaN or infinities, or a singular matrix without a square root
@@ -85,7 +85,7 @@ fn schur_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("linalg.sqrtm(A)")]
 pub fn sqrtm(#[name("A")] a: &NdArray) -> Result<NdArray> {
-    function(SQRTM, a, MatrixFunction::SquareRoot)
+    apply_matrix_function(SQRTM, a, MatrixFunction::SquareRoot)
 }
 
 /// Returns the principal logarithms of square matrices (`scipy.linalg.logm`), the inverse of `expm`.
@@ -93,9 +93,9 @@ pub fn sqrtm(#[name("A")] a: &NdArray) -> Result<NdArray> {
 /// The eigenvalues of the result have an imaginary part in (-pi, pi]. As in SciPy, results of real matrices are real unless a matrix of the
 /// batch has a negative eigenvalue. The call waits for the device.
 ///
-/// The CPU computes, by inverse scaling and squaring of the Schur form (A. H. Al-Mohy and N. J. Higham, "Improved inverse scaling and
-/// squaring algorithms for the matrix logarithm", SIAM J. Sci. Comput. 34, 2012). Arrays of devices without a kernel are copied. float32 is
-/// computed in float64.
+/// The algorithm is inverse scaling and squaring of the Schur form (A. H. Al-Mohy and N. J. Higham, "Improved inverse scaling and squaring
+/// algorithms for the matrix logarithm", SIAM J. Sci. Comput. 34, 2012). Only the CPU has a kernel, so arrays on other devices are copied
+/// to the host and back. float32 is computed in float64.
 ///
 /// # Errors
 /// Matrices that are not square, float16, a matrix with NaN or infinities, or a singular matrix ([`Error::LinAlg`]). SciPy warns of a
@@ -113,10 +113,10 @@ pub fn sqrtm(#[name("A")] a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.logm(A)")]
 pub fn logm(#[name("A")] a: &NdArray) -> Result<NdArray> {
-    function(LOGM, a, MatrixFunction::Logarithm)
+    apply_matrix_function(LOGM, a, MatrixFunction::Logarithm)
 }
 
-fn function(op: Op, a: &NdArray, function: MatrixFunction) -> Result<NdArray> {
+fn apply_matrix_function(op: Op, a: &NdArray, function: MatrixFunction) -> Result<NdArray> {
     let a = Matrices::square(op, a)?;
     let (extents, dtype) = ([a.rows, a.rows], a.array.dtype());
     if a.is_empty() {

@@ -1,6 +1,6 @@
 //! Numbers with parameters that are arrays.
 
-use super::parameters::{FINITE, NOT_NEGATIVE, NUMBER, check_all, device_of, real, result_shape};
+use super::parameters::{FINITE, NOT_NEGATIVE, NUMBER, check_all, device_of, real_parameter, result_shape};
 use super::{Generator, INTEGERS, SAMPLES, UNIFORM};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
@@ -22,7 +22,7 @@ fn to_array(value: &Operand, dtype: DType) -> Result<NdArray> {
 }
 
 impl Generator {
-    /// Draws numbers of a distribution with parameters that are checked. They broadcast to `shape`.
+    /// Draws numbers of a distribution from parameters that were checked before. The parameters broadcast to `shape`.
     pub(super) fn sample(&self, sampler: Sampler, parameters: &[Operand], shape: &[usize], dtype: DType) -> Result<NdArray> {
         let mut numbers = [0.0; 3];
         let device = device_of(&parameters.iter().collect::<Vec<_>>())?;
@@ -45,19 +45,18 @@ impl Generator {
         self.draw_with_inputs(SAMPLES, device, &inputs, shape, dtype, Distribution::Sampled { sampler, parameters: numbers })
     }
 
-    /// Draws uniform numbers between arrays.
+    /// Draws uniform numbers in `[low, high)`, where `low` and `high` are arrays.
     pub(super) fn uniform_between(&self, low: Operand, high: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(UNIFORM, dtype)?;
-        let ends = [real(low, "low", &FINITE)?, real(high, "high", &FINITE)?];
+        let ends = [real_parameter(low, "low", &FINITE)?, real_parameter(high, "high", &FINITE)?];
         let shape = result_shape(&ends, size)?;
         let span = subtract(&ends[1], &ends[0])?;
         check_all(isfinite(&span)?, "high - low range exceeds valid bounds")?;
         with_device(device_of(&[&ends[0], &ends[1]])?, || {
-            let numbers = add(multiply(self.unit(&shape)?, span)?, &ends[0])?.astype(dtype)?;
+            let numbers = add(multiply(self.draw_unit_uniform(&shape)?, span)?, &ends[0])?.astype(dtype)?;
             let [low, high] = [to_array(&ends[0], dtype)?, to_array(&ends[1], dtype)?];
             check_all(isfinite(&high)?, "the range is out of bounds for the dtype")?;
-            // Rounding can reach the upper end. The largest number below it is at a relative distance of half a unit or a unit of the last
-            // digit.
+            // Rounding can reach the upper end. The largest number below it differs from it by half a unit or one unit in the last place.
             let digits = match dtype {
                 DType::F16 => f16::MANTISSA_DIGITS,
                 DType::BF16 => bf16::MANTISSA_DIGITS,
@@ -70,11 +69,11 @@ impl Generator {
         })
     }
 
-    /// Draws normal numbers around arrays.
+    /// Draws normal numbers of the mean `mean` and the standard deviation `std`, which are arrays.
     pub(super) fn normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
-        let pair = [real(mean, "loc", &NUMBER)?, real(std, "scale", &NOT_NEGATIVE)?];
+        let pair = [real_parameter(mean, "loc", &NUMBER)?, real_parameter(std, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, size)?;
-        with_device(device_of(&[&pair[0], &pair[1]])?, || add(multiply(self.bell(&shape)?, &pair[1])?, &pair[0])?.astype(dtype))
+        with_device(device_of(&[&pair[0], &pair[1]])?, || add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype))
     }
 
     /// Returns uniform integers from `low` up to, but not including, `high`, or up to `high` with `endpoint`
@@ -118,7 +117,7 @@ impl Generator {
         with_device(device, || {
             let (low, high) = (bound(low, "low")?, bound(high, "high")?);
             let last = if endpoint { high } else { subtract(high, 1)? };
-            // The upper half of the product of 64 random bits and the number of values is computed from halves of 32 bits.
+            // Computes the upper half of the product of 64 random bits and the number of values from 32-bit halves.
             let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
             if low.size() > 0 && last.size() > 0 {
                 let (smallest, largest) = (low.min(())?.item()?.as_int(), last.max(())?.item()?.as_int());
@@ -139,7 +138,7 @@ impl Generator {
             let (upper, lower) = halves(&middle)?;
             let other = right_shift(add(multiply(&b, &c)?, lower)?, 32)?;
             let scaled = add(add(multiply(&a, &c)?, upper)?, other)?;
-            // The number of values wraps to 0 for all numbers of 64 bits.
+            // For all 2^64 numbers, the number of values wraps to 0.
             add(where_(equal(span, 0)?, bits, scaled)?, low)?.astype(dtype)
         })
         .map_err(|error| error.with_function_name(op))

@@ -2,7 +2,7 @@
 
 use super::parameters::{
     ABOVE_ONE, COUNT_OF_ITEMS, FINITE, NOT_NEGATIVE, NUMBER, POISSON_MEAN, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY,
-    PROBABILITY_BELOW_ONE, check_all, real, result_shape, whole,
+    PROBABILITY_BELOW_ONE, check_all, integer_parameter, real_parameter, result_shape,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -15,55 +15,55 @@ use crate::ops::elementwise::{
     subtract, where_,
 };
 
-/// Half of the distance of uniform float64 numbers. Replaces 0 where its logarithm would be infinite.
+/// Half the distance between neighbouring uniform float64 numbers. Replaces 0 where the logarithm of 0 would be infinite.
 const LEAST_UNIFORM: f64 = 5.551115123125783e-17;
 
 impl Generator {
     /// Returns uniform float64 numbers in [0, 1).
-    pub(super) fn unit(&self, shape: &[usize]) -> Result<NdArray> {
+    pub(super) fn draw_unit_uniform(&self, shape: &[usize]) -> Result<NdArray> {
         self.draw_uniform(RANDOM, 0.0, 1.0, shape, DType::F64)
     }
 
     /// Returns standard normal float64 numbers.
-    pub(super) fn bell(&self, shape: &[usize]) -> Result<NdArray> {
+    pub(super) fn draw_normal(&self, shape: &[usize]) -> Result<NdArray> {
         self.draw(NORMAL, shape, DType::F64, Distribution::Normal { mean: 0.0, std: 1.0 })
     }
 
     /// Returns exponentially distributed float64 numbers of mean 1, by inversion.
-    pub(super) fn decay(&self, shape: &[usize]) -> Result<NdArray> {
-        negative(log1p(negative(self.unit(shape)?)?)?)
+    pub(super) fn draw_exponential(&self, shape: &[usize]) -> Result<NdArray> {
+        negative(log1p(negative(self.draw_unit_uniform(shape)?)?)?)
     }
 
     /// Returns float64 numbers of the gamma distribution of scale 1.
-    pub(super) fn gamma_numbers(&self, shape: &Operand, size: &[usize]) -> Result<NdArray> {
+    pub(super) fn draw_gamma(&self, shape: &Operand, size: &[usize]) -> Result<NdArray> {
         self.sample(Sampler::StandardGamma, std::slice::from_ref(shape), size, DType::F64)
     }
 
     /// Returns logarithms of numbers of the gamma distribution of scale 1.
     ///
-    /// A gamma number of shape `a + 1` times `u^(1 / a)` has shape `a` (Marsaglia and Tsang, 2000). Its logarithm is finite where the
-    /// number is below the smallest float64.
-    pub(super) fn log_gamma_numbers(&self, shape: &Operand, size: &[usize]) -> Result<NdArray> {
-        let larger = self.gamma_numbers(&plus(shape, 1.0)?, size)?;
-        subtract(log(larger)?, divide(self.decay(size)?, shape)?)
+    /// A gamma number of shape `a + 1` times `u^(1 / a)` has shape `a` (Marsaglia and Tsang, 2000). Its logarithm is finite even if the
+    /// number itself underflows.
+    pub(super) fn draw_log_gamma(&self, shape: &Operand, size: &[usize]) -> Result<NdArray> {
+        let larger = self.draw_gamma(&add_number(shape, 1.0)?, size)?;
+        subtract(log(larger)?, divide(self.draw_exponential(size)?, shape)?)
     }
 
     /// Returns int64 numbers of a discrete distribution.
-    fn whole_numbers(&self, sampler: Sampler, parameters: &[Operand], size: &[usize]) -> Result<NdArray> {
+    fn draw_integers(&self, sampler: Sampler, parameters: &[Operand], size: &[usize]) -> Result<NdArray> {
         self.sample(sampler, parameters, size, DType::I64)
     }
 }
 
-/// Returns `value + number`, a number if `value` is one.
-fn plus(value: &Operand, number: f64) -> Result<Operand> {
+/// Returns `value + number`. The result is a number if `value` is one, else an array.
+fn add_number(value: &Operand, number: f64) -> Result<Operand> {
     match value {
         Operand::Scalar(s) => Ok((s.as_f64() + number).into()),
         Operand::Array(a) => Ok(add(a, number)?.into()),
     }
 }
 
-/// Returns `value * factor`, a number if `value` is one.
-fn times(value: &Operand, factor: f64) -> Result<Operand> {
+/// Returns `value * factor`. The result is a number if `value` is one, else an array.
+fn multiply_by_number(value: &Operand, factor: f64) -> Result<Operand> {
     match value {
         Operand::Scalar(s) => Ok((s.as_f64() * factor).into()),
         Operand::Array(a) => Ok(multiply(a, factor)?.into()),
@@ -71,14 +71,14 @@ fn times(value: &Operand, factor: f64) -> Result<Operand> {
 }
 
 /// Returns `location + scale * numbers`.
-fn scaled(numbers: NdArray, location: &Operand, scale: &Operand) -> Result<NdArray> {
+fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Result<NdArray> {
     add(multiply(numbers, scale)?, location)
 }
 
 /// Returns checked location and scale parameters, and the shape of the numbers.
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
-        let pair = [real($location, "loc", &NUMBER)?, real($scale, "scale", &NOT_NEGATIVE)?];
+        let pair = [real_parameter($location, "loc", &NUMBER)?, real_parameter($scale, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, $size)?;
         (pair, shape)
     }};
@@ -87,7 +87,7 @@ macro_rules! location_and_scale {
 /// Returns a checked parameter, and the shape of the numbers.
 macro_rules! one_parameter {
     ($value:ident, $interval:ident, $size:ident) => {{
-        let value = [real($value, stringify!($value), &$interval)?];
+        let value = [real_parameter($value, stringify!($value), &$interval)?];
         let shape = result_shape(&value, $size)?;
         let [value] = value;
         (value, shape)
@@ -96,66 +96,66 @@ macro_rules! one_parameter {
 
 pub(super) fn exponential(g: &Generator, [scale]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (scale, shape) = one_parameter!(scale, NOT_NEGATIVE, size);
-    multiply(g.decay(&shape)?, scale)
+    multiply(g.draw_exponential(&shape)?, scale)
 }
 
 pub(super) fn laplace(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let ([loc, scale], shape) = location_and_scale!(loc, scale, size);
-    let u = maximum(g.unit(&shape)?, LEAST_UNIFORM)?;
+    let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
     let twice = add(&u, &u)?;
     let upper = negative(log(subtract(2.0, &twice)?)?)?;
-    scaled(where_(less_equal(0.5, u)?, upper, log(twice)?)?, &loc, &scale)
+    scale_and_shift(where_(less_equal(0.5, u)?, upper, log(twice)?)?, &loc, &scale)
 }
 
 pub(super) fn logistic(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let ([loc, scale], shape) = location_and_scale!(loc, scale, size);
-    let u = maximum(g.unit(&shape)?, LEAST_UNIFORM)?;
-    scaled(subtract(log(&u)?, log1p(negative(u)?)?)?, &loc, &scale)
+    let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
+    scale_and_shift(subtract(log(&u)?, log1p(negative(u)?)?)?, &loc, &scale)
 }
 
 pub(super) fn gumbel(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let ([loc, scale], shape) = location_and_scale!(loc, scale, size);
-    let u = maximum(g.unit(&shape)?, LEAST_UNIFORM)?;
-    scaled(negative(log(negative(log1p(negative(u)?)?)?)?)?, &loc, &scale)
+    let u = maximum(g.draw_unit_uniform(&shape)?, LEAST_UNIFORM)?;
+    scale_and_shift(negative(log(negative(log1p(negative(u)?)?)?)?)?, &loc, &scale)
 }
 
 pub(super) fn lognormal(g: &Generator, [mean, sigma]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(mean, "mean", &NUMBER)?, real(sigma, "sigma", &NOT_NEGATIVE)?];
+    let pair = [real_parameter(mean, "mean", &NUMBER)?, real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
     let shape = result_shape(&pair, size)?;
-    exp(scaled(g.bell(&shape)?, &pair[0], &pair[1])?)
+    exp(scale_and_shift(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
 }
 
 pub(super) fn rayleigh(g: &Generator, [scale]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (scale, shape) = one_parameter!(scale, NOT_NEGATIVE, size);
-    let e = g.decay(&shape)?;
+    let e = g.draw_exponential(&shape)?;
     multiply(sqrt(add(&e, &e)?)?, scale)
 }
 
 pub(super) fn pareto(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (a, shape) = one_parameter!(a, POSITIVE, size);
-    expm1(divide(g.decay(&shape)?, a)?)
+    expm1(divide(g.draw_exponential(&shape)?, a)?)
 }
 
 pub(super) fn weibull(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (a, shape) = one_parameter!(a, NOT_NEGATIVE, size);
-    // The limit for shape 0 is 0, as in NumPy.
-    let numbers = raise(g.decay(&shape)?, divide(1.0, &a)?)?;
+    // As in NumPy, the result for shape 0 is the limit 0.
+    let numbers = raise(g.draw_exponential(&shape)?, divide(1.0, &a)?)?;
     where_(less_equal(a, 0.0)?, 0.0, numbers)
 }
 
 pub(super) fn power(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (a, shape) = one_parameter!(a, POSITIVE, size);
-    raise(g.unit(&shape)?, divide(1.0, a)?)
+    raise(g.draw_unit_uniform(&shape)?, divide(1.0, a)?)
 }
 
 pub(super) fn triangular(g: &Generator, [left, mode, right]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let ends = [real(left, "left", &FINITE)?, real(mode, "mode", &FINITE)?, real(right, "right", &FINITE)?];
+    let ends = [real_parameter(left, "left", &FINITE)?, real_parameter(mode, "mode", &FINITE)?, real_parameter(right, "right", &FINITE)?];
     let shape = result_shape(&ends, size)?;
     let [left, mode, right] = &ends;
     check_all(less_equal(left, mode)?, "left > mode")?;
     check_all(less_equal(mode, right)?, "mode > right")?;
     check_all(crate::ops::elementwise::less(left, right)?, "left == right")?;
-    let u = g.unit(&shape)?;
+    let u = g.draw_unit_uniform(&shape)?;
     let (base, lower, upper) = (subtract(right, left)?, subtract(mode, left)?, subtract(right, mode)?);
     let rising = add(left, sqrt(multiply(&u, multiply(&base, &lower)?)?)?)?;
     let falling = subtract(right, sqrt(multiply(subtract(1.0, &u)?, multiply(&base, upper)?)?)?)?;
@@ -163,20 +163,20 @@ pub(super) fn triangular(g: &Generator, [left, mode, right]: [Operand; 3], size:
 }
 
 pub(super) fn standard_cauchy(g: &Generator, []: [Operand; 0], size: &[usize]) -> Result<NdArray> {
-    divide(g.bell(size)?, g.bell(size)?)
+    divide(g.draw_normal(size)?, g.draw_normal(size)?)
 }
 
 pub(super) fn gamma(g: &Generator, [shape, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(shape, "shape", &NOT_NEGATIVE)?, real(scale, "scale", &NOT_NEGATIVE)?];
+    let pair = [real_parameter(shape, "shape", &NOT_NEGATIVE)?, real_parameter(scale, "scale", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
-    multiply(g.gamma_numbers(&pair[0], &size)?, &pair[1])
+    multiply(g.draw_gamma(&pair[0], &size)?, &pair[1])
 }
 
 /// Returns numbers of the beta distribution: `x / (x + y)` for gamma numbers `x` and `y`, computed from their logarithms.
 pub(super) fn beta(g: &Generator, [a, b]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(a, "a", &POSITIVE)?, real(b, "b", &POSITIVE)?];
+    let pair = [real_parameter(a, "a", &POSITIVE)?, real_parameter(b, "b", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
-    let (x, y) = (g.log_gamma_numbers(&pair[0], &size)?, g.log_gamma_numbers(&pair[1], &size)?);
+    let (x, y) = (g.draw_log_gamma(&pair[0], &size)?, g.draw_log_gamma(&pair[1], &size)?);
     divide(1.0, add(1.0, exp(subtract(y, x)?)?)?)
 }
 
@@ -187,31 +187,35 @@ pub(super) fn chisquare(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Re
 
 /// Returns numbers of the chi-square distribution for checked degrees of freedom.
 fn chisquare_numbers(g: &Generator, df: &Operand, size: &[usize]) -> Result<NdArray> {
-    multiply(g.gamma_numbers(&times(df, 0.5)?, size)?, 2.0)
+    multiply(g.draw_gamma(&multiply_by_number(df, 0.5)?, size)?, 2.0)
 }
 
 /// Returns numbers of the noncentral chi-square distribution: a Poisson mixture of chi-square distributions (Johnson, Kotz and
 /// Balakrishnan, "Continuous Univariate Distributions", volume 2, 29.2).
 fn noncentral_numbers(g: &Generator, df: &Operand, nonc: &Operand, size: &[usize]) -> Result<NdArray> {
-    let mixed = g.whole_numbers(Sampler::Poisson, &[times(nonc, 0.5)?], size)?.astype(DType::F64)?;
+    let mixed = g.draw_integers(Sampler::Poisson, &[multiply_by_number(nonc, 0.5)?], size)?.astype(DType::F64)?;
     chisquare_numbers(g, &add(df, multiply(mixed, 2.0)?)?.into(), size)
 }
 
 pub(super) fn noncentral_chisquare(g: &Generator, [df, nonc]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(df, "df", &POSITIVE)?, real(nonc, "nonc", &POISSON_MEAN)?];
+    let pair = [real_parameter(df, "df", &POSITIVE)?, real_parameter(nonc, "nonc", &POISSON_MEAN)?];
     let size = result_shape(&pair, size)?;
     noncentral_numbers(g, &pair[0], &pair[1], &size)
 }
 
 pub(super) fn f(g: &Generator, [dfnum, dfden]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(dfnum, "dfnum", &POSITIVE)?, real(dfden, "dfden", &POSITIVE)?];
+    let pair = [real_parameter(dfnum, "dfnum", &POSITIVE)?, real_parameter(dfden, "dfden", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let (above, below) = (chisquare_numbers(g, &pair[0], &size)?, chisquare_numbers(g, &pair[1], &size)?);
     divide(divide(above, &pair[0])?, divide(below, &pair[1])?)
 }
 
 pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let all = [real(dfnum, "dfnum", &POSITIVE)?, real(dfden, "dfden", &POSITIVE)?, real(nonc, "nonc", &POISSON_MEAN)?];
+    let all = [
+        real_parameter(dfnum, "dfnum", &POSITIVE)?,
+        real_parameter(dfden, "dfden", &POSITIVE)?,
+        real_parameter(nonc, "nonc", &POISSON_MEAN)?,
+    ];
     let size = result_shape(&all, size)?;
     let (above, below) = (noncentral_numbers(g, &all[0], &all[2], &size)?, chisquare_numbers(g, &all[1], &size)?);
     divide(divide(above, &all[0])?, divide(below, &all[1])?)
@@ -219,73 +223,78 @@ pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], si
 
 pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (df, shape) = one_parameter!(df, POSITIVE, size);
-    let half = times(&df, 0.5)?;
-    let gamma = g.gamma_numbers(&half, &shape)?;
-    multiply(g.bell(&shape)?, sqrt(divide(&half, gamma)?)?)
+    let half = multiply_by_number(&df, 0.5)?;
+    let gamma = g.draw_gamma(&half, &shape)?;
+    multiply(g.draw_normal(&shape)?, sqrt(divide(&half, gamma)?)?)
 }
 
 /// Returns numbers of the inverse Gaussian distribution (Michael, Schucany and Haas, "Generating random variates using transformations with
-/// multiple roots", The American Statistician 30, 1976). The smaller root is the quotient of the squared mean and the larger one.
+/// multiple roots", The American Statistician 30, 1976). The smaller root of the quadratic equation is the squared mean divided by the
+/// larger root.
 pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(mean, "mean", &POSITIVE)?, real(scale, "scale", &POSITIVE)?];
+    let pair = [real_parameter(mean, "mean", &POSITIVE)?, real_parameter(scale, "scale", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let [mean, scale] = &pair;
-    let y = multiply(mean, square(g.bell(&size)?)?)?;
+    let y = multiply(mean, square(g.draw_normal(&size)?)?)?;
     let root = sqrt(add(square(&y)?, multiply(multiply(scale, 4.0)?, &y)?)?)?;
     let larger = add(mean, multiply(divide(mean, multiply(scale, 2.0)?)?, add(y, root)?)?)?;
     let smaller = divide(multiply(mean, mean)?, &larger)?;
-    where_(less_equal(g.unit(&size)?, divide(mean, add(mean, &smaller)?)?)?, smaller, larger)
+    where_(less_equal(g.draw_unit_uniform(&size)?, divide(mean, add(mean, &smaller)?)?)?, smaller, larger)
 }
 
 pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    const TURN: f64 = std::f64::consts::TAU;
-    let pair = [real(mu, "mu", &FINITE)?, real(kappa, "kappa", &NOT_NEGATIVE)?];
+    const TWO_PI: f64 = std::f64::consts::TAU;
+    let pair = [real_parameter(mu, "mu", &FINITE)?, real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     let tangent = g.sample(Sampler::HalfTangentOfVonMises, &pair[1..], &size, DType::F64)?;
     let angle = add(multiply(atan(tangent)?, 2.0)?, &pair[0])?;
-    let turns = floor(divide(add(&angle, std::f64::consts::PI)?, TURN)?)?;
+    let turns = floor(divide(add(&angle, std::f64::consts::PI)?, TWO_PI)?)?;
     // The subtraction can round to a number just outside of the interval.
-    minimum(maximum(subtract(angle, multiply(turns, TURN)?)?, -std::f64::consts::PI)?, std::f64::consts::PI)
+    minimum(maximum(subtract(angle, multiply(turns, TWO_PI)?)?, -std::f64::consts::PI)?, std::f64::consts::PI)
 }
 
 pub(super) fn poisson(g: &Generator, [lam]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (lam, shape) = one_parameter!(lam, POISSON_MEAN, size);
-    g.whole_numbers(Sampler::Poisson, &[lam], &shape)
+    g.draw_integers(Sampler::Poisson, &[lam], &shape)
 }
 
 pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [whole(n, "n", &NOT_NEGATIVE)?, real(p, "p", &PROBABILITY)?];
+    let pair = [integer_parameter(n, "n", &NOT_NEGATIVE)?, real_parameter(p, "p", &PROBABILITY)?];
     let size = result_shape(&pair, size)?;
-    g.whole_numbers(Sampler::Binomial, &pair, &size)
+    g.draw_integers(Sampler::Binomial, &pair, &size)
 }
 
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real(n, "n", &POSITIVE)?, real(p, "p", &POSITIVE_PROBABILITY)?];
+    let pair = [real_parameter(n, "n", &POSITIVE)?, real_parameter(p, "p", &POSITIVE_PROBABILITY)?];
     let size = result_shape(&pair, size)?;
-    // The division precedes the check of the mean, so that a mean that is too large is an error.
+    // Divides before the check of the mean, so that a mean that is too large is an error.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
-    let mean = real(multiply(g.gamma_numbers(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN)?;
-    g.whole_numbers(Sampler::Poisson, &[mean], &size)
+    let mean = real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN)?;
+    g.draw_integers(Sampler::Poisson, &[mean], &size)
 }
 
 pub(super) fn geometric(g: &Generator, [p]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (p, shape) = one_parameter!(p, POSITIVE_PROBABILITY, size);
-    g.whole_numbers(Sampler::Geometric, &[p], &shape)
+    g.draw_integers(Sampler::Geometric, &[p], &shape)
 }
 
 pub(super) fn logseries(g: &Generator, [p]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (p, shape) = one_parameter!(p, PROBABILITY_BELOW_ONE, size);
-    g.whole_numbers(Sampler::LogSeries, &[p], &shape)
+    g.draw_integers(Sampler::LogSeries, &[p], &shape)
 }
 
 pub(super) fn zipf(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (a, shape) = one_parameter!(a, ABOVE_ONE, size);
-    g.whole_numbers(Sampler::Zipf, &[a], &shape)
+    g.draw_integers(Sampler::Zipf, &[a], &shape)
 }
 
 pub(super) fn hypergeometric(g: &Generator, [ngood, nbad, nsample]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let all = [whole(ngood, "ngood", &COUNT_OF_ITEMS)?, whole(nbad, "nbad", &COUNT_OF_ITEMS)?, whole(nsample, "nsample", &NOT_NEGATIVE)?];
+    let all = [
+        integer_parameter(ngood, "ngood", &COUNT_OF_ITEMS)?,
+        integer_parameter(nbad, "nbad", &COUNT_OF_ITEMS)?,
+        integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?,
+    ];
     let size = result_shape(&all, size)?;
     check_all(less_equal(&all[2], add(&all[0], &all[1])?)?, "ngood + nbad < nsample")?;
-    g.whole_numbers(Sampler::Hypergeometric, &all, &size)
+    g.draw_integers(Sampler::Hypergeometric, &all, &size)
 }

@@ -3,7 +3,9 @@
 use cuprum_macros::numpy;
 
 use super::arguments::draw_with_size;
-use super::parameters::{COUNT_OF_ITEMS, NOT_NEGATIVE, NUMBER, POSITIVE, PROBABILITY, check_all, device_of, real, result_shape, whole};
+use super::parameters::{
+    COUNT_OF_ITEMS, NOT_NEGATIVE, NUMBER, POSITIVE, PROBABILITY, check_all, device_of, integer_parameter, real_parameter, result_shape,
+};
 use super::{Generator, SHARED_GENERATOR};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
@@ -20,13 +22,13 @@ use crate::ops::linalg::{Triangle, eigh};
 use crate::ops::manipulation::stack;
 use crate::ops::reduce::AxisOptions;
 
-/// Returns entry `k` of the vectors in the last axis of `a`.
-fn entry(a: &NdArray, k: usize) -> Result<NdArray> {
+/// Returns component `k` of each vector in the last axis of `a`.
+fn vector_component(a: &NdArray, k: usize) -> Result<NdArray> {
     a.index(&[Item::Ellipsis, Item::At(k as isize)][..])
 }
 
 /// Returns an array parameter in float64. Numbers become 0-d arrays.
-fn array_of(value: Operand) -> Result<NdArray> {
+fn array_parameter(value: Operand) -> Result<NdArray> {
     match value {
         Operand::Array(a) => Ok(a),
         Operand::Scalar(number) => NdArray::scalar_as(number, DType::F64),
@@ -39,36 +41,36 @@ fn vector_length(a: &NdArray, name: &str) -> Result<usize> {
 }
 
 fn multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]) -> Result<NdArray> {
-    let n = whole(n, "n", &NOT_NEGATIVE)?;
-    let pvals = array_of(real(pvals, "pvals", &PROBABILITY)?)?;
+    let n = integer_parameter(n, "n", &NOT_NEGATIVE)?;
+    let pvals = array_parameter(real_parameter(pvals, "pvals", &PROBABILITY)?)?;
     let length = vector_length(&pvals, "pvals")?;
     if length == 0 {
         return Err(Error::value("random", "pvals must have at least 1 dimension and the last dimension must be greater than 0."));
     }
     let sums = pvals.sum(AxisOptions::from(-1))?;
     check_all(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals) > 1.0")?;
-    let shape = result_shape(&[n.clone(), entry(&pvals, 0)?.into()], size)?;
+    let shape = result_shape(&[n.clone(), vector_component(&pvals, 0)?.into()], size)?;
     let (mut left, mut rest, mut columns) = (n, Operand::from(1.0), Vec::new());
     for k in 0..length - 1 {
-        let p = entry(&pvals, k)?;
-        // Rounding can bring the conditional probability above 1, and the rest to 0.
+        let p = vector_component(&pvals, k)?;
+        // Rounding can make the conditional probability greater than 1 and the remaining probability 0.
         let conditional = where_(less_equal(&rest, 0.0)?, 0.0, minimum(divide(&p, &rest)?, 1.0)?)?;
         let count = g.sample(Sampler::Binomial, &[left.clone(), maximum(conditional, 0.0)?.into()], &shape, DType::I64)?;
         rest = subtract(rest, p)?.into();
         left = subtract(left, count.astype(DType::F64)?)?.eval()?.clone().into();
         columns.push(count);
     }
-    let last = array_of(left)?.broadcast_to(&shape[..])?.astype(DType::I64)?;
+    let last = array_parameter(left)?.broadcast_to(&shape[..])?.astype(DType::I64)?;
     columns.push(last);
     stack(&columns, -1)
 }
 
 fn hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size: &[usize]) -> Result<NdArray> {
-    let colors = array_of(whole(colors, "colors", &COUNT_OF_ITEMS)?)?;
+    let colors = array_parameter(integer_parameter(colors, "colors", &COUNT_OF_ITEMS)?)?;
     if colors.ndim() != 1 {
         return Err(Error::value("random", "colors must be a one-dimensional sequence of nonnegative integers"));
     }
-    let nsample = whole(nsample, "nsample", &NOT_NEGATIVE)?;
+    let nsample = integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?;
     let colors = colors.to_vec::<f64>()?;
     let mut total: f64 = colors.iter().sum();
     if total >= 1e9 {
@@ -82,7 +84,7 @@ fn hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size
         let count = if k + 1 < colors.len() {
             g.sample(Sampler::Hypergeometric, &[(*color).into(), total.into(), left.clone()], &shape, DType::I64)?
         } else {
-            array_of(left.clone())?.broadcast_to(&shape[..])?.astype(DType::I64)?
+            array_parameter(left.clone())?.broadcast_to(&shape[..])?.astype(DType::I64)?
         };
         left = subtract(left, count.astype(DType::F64)?)?.eval()?.clone().into();
         columns.push(count);
@@ -94,7 +96,7 @@ fn hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size
 }
 
 fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<NdArray> {
-    let alpha = array_of(real(alpha, "alpha", &POSITIVE)?)?;
+    let alpha = array_parameter(real_parameter(alpha, "alpha", &POSITIVE)?)?;
     if alpha.ndim() != 1 {
         return Err(Error::value("random", "alpha must be a one-dimensional sequence of positive numbers"));
     }
@@ -102,14 +104,14 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
     if alpha.size() == 0 {
         return alpha.broadcast_to(&shape[..])?.copy();
     }
-    let logarithms = g.log_gamma_numbers(&alpha.into(), &shape)?;
+    let logarithms = g.draw_log_gamma(&alpha.into(), &shape)?;
     let largest = logarithms.max(AxisOptions::from(-1).keepdims())?;
     let weights = exp(subtract(logarithms, largest)?)?;
     divide(&weights, weights.sum(AxisOptions::from(-1).keepdims())?)
 }
 
 fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {
-    let (mean, cov) = (array_of(real(mean, "mean", &NUMBER)?)?, array_of(real(cov, "cov", &NUMBER)?)?);
+    let (mean, cov) = (array_parameter(real_parameter(mean, "mean", &NUMBER)?)?, array_parameter(real_parameter(cov, "cov", &NUMBER)?)?);
     let error = |message: &str| Err(Error::value("random", message));
     let &[n] = mean.shape() else { return error("mean must be 1 dimensional") };
     if cov.ndim() != 2 || cov.shape()[0] != cov.shape()[1] {
@@ -120,7 +122,7 @@ fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) ->
     }
     let shape = [size, &[n]].concat();
     if n == 0 {
-        return g.bell(&shape);
+        return g.draw_normal(&shape);
     }
     // The tolerance is NumPy's, relative to the largest value.
     let (values, vectors) = eigh(&cov, Triangle::Lower)?;
@@ -133,7 +135,7 @@ fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) ->
     }
     let factor = multiply(vectors, sqrt(maximum(values, 0.0)?)?)?.eval()?.clone();
     let count = shape.iter().product::<usize>() / n;
-    let numbers = g.bell(&[count, n])?;
+    let numbers = g.draw_normal(&[count, n])?;
     add(matmul(&numbers, &factor.t()?)?.reshape(&shape[..])?, mean)
 }
 

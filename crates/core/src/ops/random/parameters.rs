@@ -12,7 +12,7 @@ use crate::scalar::Scalar;
 /// An interval of valid values of a parameter. NaN is in no interval.
 pub(super) struct Interval {
     contains: fn(f64) -> bool,
-    /// NumPy's message for other values. `{}` stands for the name.
+    /// NumPy's error message for values outside the interval. `{}` stands for the name of the parameter.
     message: &'static str,
 }
 
@@ -26,14 +26,14 @@ pub(super) const POSITIVE_PROBABILITY: Interval =
 pub(super) const PROBABILITY_BELOW_ONE: Interval =
     Interval { contains: |x| (0.0..1.0).contains(&x), message: "{} < 0, {} >= 1 or {} contains NaNs" };
 pub(super) const ABOVE_ONE: Interval = Interval { contains: |x| x > 1.0, message: "{} <= 1 or {} contains NaNs" };
-/// The limit is NumPy's, ten deviations below 2^63.
+/// Valid means of a Poisson distribution. As in NumPy, the upper limit is ten standard deviations below 2^63.
 pub(super) const POISSON_MEAN: Interval =
     Interval { contains: |x| (0.0..=9.223372006484771e18).contains(&x), message: "{} < 0, {} contains NaNs, or {} value too large" };
 /// The limit is NumPy's.
 pub(super) const COUNT_OF_ITEMS: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
-/// Returns a parameter in float64 whose values are in `interval`. Waits for the device if it is an array.
-pub(super) fn real(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+/// Returns a parameter in float64 whose values must be in `interval`. Waits for the device if it is an array.
+pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
     let error = || Error::value("random", interval.message.replace("{}", name));
     match value {
         Operand::Scalar(Scalar::Complex(_)) => Err(Error::value("random", format!("'{name}' must be a real number, not complex"))),
@@ -53,9 +53,9 @@ pub(super) fn real(value: Operand, name: &str, interval: &Interval) -> Result<Op
     }
 }
 
-/// Returns a whole parameter in float64 whose values are in `interval`. Fractions are truncated, as NumPy does.
-pub(super) fn whole(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
-    Ok(match real(value, name, interval)? {
+/// Returns a parameter as whole numbers in float64, which must be in `interval`. Fractions are truncated, as NumPy does.
+pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+    Ok(match real_parameter(value, name, interval)? {
         Operand::Scalar(number) => number.as_f64().trunc().into(),
         Operand::Array(a) => ew::trunc(a)?.into(),
     })

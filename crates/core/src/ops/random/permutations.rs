@@ -19,7 +19,7 @@ use crate::ops::search::Side;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
-/// Returns the first argument: the numbers below an integer, or an array.
+/// Returns the population of a choice: `0..n` if the first argument is an integer n, else the argument as an array.
 fn population(args: &Args, name: &str) -> Result<NdArray> {
     let value = args.get(name).ok_or_else(|| Error::value(args.op(), format!("argument '{name}' is missing")))?;
     match value {
@@ -48,8 +48,8 @@ impl Generator {
         self.draw(INTEGERS, shape, DType::U64, Distribution::Integers { low: 0, span: 0 })
     }
 
-    /// Returns the numbers below `count` in random order, in int64: the order of random 64-bit keys. A stable sort decides between equal
-    /// keys, whose probability is below `count^2 / 2^65`.
+    /// Returns the integers `0..count` in random order, as int64: the order that sorts random 64-bit keys. Equal keys occur with a
+    /// probability below `count^2 / 2^65`, and keep their order.
     fn order(&self, count: usize) -> Result<NdArray> {
         self.keys(&[count])?.argsort(0)
     }
@@ -107,7 +107,7 @@ impl Generator {
                     if (possible as usize) < count {
                         return Err(Error::value(OP, "Fewer non-zero entries in p than size"));
                     }
-                    divide(self.decay(&[extent])?, p)?.argsort(0)?.index(&[Item::from(0..count as isize)])?
+                    divide(self.draw_exponential(&[extent])?, p)?.argsort(0)?.index(&[Item::from(0..count as isize)])?
                 }
             };
             a.take(&indices.reshape(&size[..])?, axis)

@@ -1,4 +1,4 @@
-//! Seeds: integers of any size and lists of them, and keys of children.
+//! Seeds: integers of any size and lists of them, and the keys of child generators.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -13,7 +13,7 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Returns a key that depends on each word of a seed. A seed of one word is its own key.
+/// Returns a 64-bit key that depends on each word of a seed. A seed of one word is its own key.
 pub(super) fn key_from_words(words: &[u64]) -> u64 {
     match words {
         [] => 0,

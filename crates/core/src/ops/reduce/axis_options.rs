@@ -138,13 +138,13 @@ impl AxisOptions {
     pub fn mask(&self) -> Option<&NdArray> {
         self.selection.as_ref()?.mask.as_ref()
     }
-    /// Returns the options without [`AxisOptions::dtype`], for functions that have already converted their argument.
-    pub fn without_dtype(mut self) -> AxisOptions {
+    /// Removes the dtype that [`AxisOptions::dtype`] has set, for functions that have already converted their argument.
+    pub fn clear_dtype(mut self) -> AxisOptions {
         self.dtype = None;
         self
     }
-    /// Returns the axes and [`AxisOptions::keepdims`] without the other options, as arguments of functions that take fewer options.
-    pub fn without_options(&self) -> AxisOptions {
+    /// Returns only the axes and [`AxisOptions::keepdims`], for functions that take no other options.
+    pub fn axes_and_keepdims(&self) -> AxisOptions {
         AxisOptions { axes: self.axes.clone(), keepdims: self.keepdims, ..AxisOptions::default() }
     }
     /// Returns whether [`AxisOptions::descending`] was set.

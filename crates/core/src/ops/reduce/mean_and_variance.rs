@@ -40,7 +40,7 @@ impl AxisOptions {
     /// Returns, for each result, the number of its elements at which the mask is true.
     fn count_where(&self, a: &NdArray, mask: &NdArray) -> Result<NdArray> {
         let mask = mask.broadcast_to(a.shape())?;
-        reduce(COUNT_NONZERO, &mask, &self.without_options(), DType::Bool, DType::I64)
+        reduce(COUNT_NONZERO, &mask, &self.axes_and_keepdims(), DType::Bool, DType::I64)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Operations on sparse matrices as compositions of other operations, for devices without kernels of family Sparse.
+//! Operations on sparse matrices as compositions of other operations, for devices without kernels of the family `Sparse`.
 
 use super::{CsrParts, SPARSE_MULTIPLY, SPARSE_PRODUCT, SPARSE_SAMPLE, SPARSE_SOLVE_TRIANGULAR, indptr_of_counts, row_indices};
 use crate::array::{NdArray, Outputs, StoredArray};
@@ -15,29 +15,29 @@ use crate::ops::segments::segment_sum;
 use crate::ops::select::flatnonzero;
 use crate::s;
 
-/// Maximum number of products of a sampled product that are stored at a time.
+/// Maximum number of products that a sampled product stores at a time.
 const MAX_SAMPLED_PRODUCTS: usize = 1 << 24;
-/// Number of steps of a triangular solution between two tests for its end, which wait for the device.
+/// Number of steps of a triangular solve between two tests for convergence. A test waits for the device.
 const STEPS_PER_TEST: usize = 8;
 
-fn arrays<const N: usize>(op: Op, inputs: &[StoredArray]) -> Result<[NdArray; N]> {
+fn input_arrays<const N: usize>(op: Op, inputs: &[StoredArray]) -> Result<[NdArray; N]> {
     let arrays: Vec<NdArray> = inputs.iter().map(|a| a.clone().into()).collect();
     arrays.try_into().map_err(|_| Error::value(op.name(), format!("takes {N} arrays")))
 }
 
-fn outputs(arrays: impl IntoIterator<Item = NdArray>) -> Result<Outputs> {
+fn to_outputs(arrays: impl IntoIterator<Item = NdArray>) -> Result<Outputs> {
     arrays.into_iter().map(|a| a.contiguous()?.stored()).collect()
 }
 
-fn request(op: Op, parameters: Option<&Parameters>) -> Result<Sparse> {
+fn sparse_request(op: Op, parameters: Option<&Parameters>) -> Result<Sparse> {
     let request = parameters.and_then(|p| p.downcast_ref::<Sparse>()).copied();
     request.ok_or_else(|| Error::value(op.name(), "the request has no parameters"))
 }
 
-/// The product with a vector or with each column of a matrix, as sums of segments.
+/// Computes the product with a vector, or with each column of a matrix, as sums of segments.
 pub(super) fn multiply(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
-    let [indptr, indices, values, b] = arrays(SPARSE_MULTIPLY, inputs)?;
-    outputs([multiply_arrays(&indptr, &indices, &values, &b)?])
+    let [indptr, indices, values, b] = input_arrays(SPARSE_MULTIPLY, inputs)?;
+    to_outputs([multiply_arrays(&indptr, &indices, &values, &b)?])
 }
 
 fn multiply_arrays(indptr: &NdArray, indices: &NdArray, values: &NdArray, b: &NdArray) -> Result<NdArray> {
@@ -50,22 +50,24 @@ fn multiply_arrays(indptr: &NdArray, indices: &NdArray, values: &NdArray, b: &Nd
     stack(products?, 1)
 }
 
-/// Expands all products of elements, sorts them by row and column, and adds those of equal position.
+/// Computes the product of two sparse matrices: forms all products of elements, sorts them by row and column, and adds those at equal
+/// positions.
 pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
-    let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = arrays(SPARSE_PRODUCT, inputs)?;
-    let Sparse::Product { columns } = request(SPARSE_PRODUCT, parameters)? else {
+    let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = input_arrays(SPARSE_PRODUCT, inputs)?;
+    let Sparse::Product { columns } = sparse_request(SPARSE_PRODUCT, parameters)? else {
         return Err(Error::value(SPARSE_PRODUCT.name(), "not a product"));
     };
     let (rows, device, index) = (a_indptr.size() - 1, a_indptr.device(), a_indices.dtype());
     let a_rows = row_indices(&a_indptr, a_indices.size())?;
-    // Each element of `a` meets the row of `b` that its column names: `counts` products, from position `starts` of `b` on.
+    // Element n of `a` is multiplied by the row of `b` with the index of its column. The row has `counts[n]` elements, from position
+    // `starts[n]` on.
     let starts = b_indptr.astype(DType::I64)?.take(&a_indices, 0)?;
     let counts = subtract(b_indptr.index(s![1..])?, b_indptr.index(s![..-1])?)?.astype(DType::I64)?.take(&a_indices, 0)?;
     let ends = counts.cumsum(0)?;
     let total = ends.index(-1)?.item()?.as_int().and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
     if total == 0 {
         let empty = |dtype| full_on_device(device, &[0], 0.into(), dtype);
-        return outputs([full_on_device(device, &[rows + 1], 0.into(), index)?, empty(index)?, empty(a_values.dtype())?]);
+        return to_outputs([full_on_device(device, &[rows + 1], 0.into(), index)?, empty(index)?, empty(a_values.dtype())?]);
     }
     let from = row_indices(&indptr_of_counts(&counts)?, total)?;
     let number = full_on_device(device, &[total], 1.into(), DType::I64)?.cumsum(0)?.subtract(1)?;
@@ -85,10 +87,10 @@ pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -
     let bounds = concat([&begins, &full_on_device(device, &[1], (total as i64).into(), DType::I64)?], 0)?;
     let sums = segment_sum(&products, &bounds)?.astype(a_values.dtype())?;
     let counts = bincount(&row.take(&begins, 0)?, None, rows)?;
-    outputs([indptr_of_counts(&counts.astype(DType::I64)?)?.astype(index)?, column.take(&begins, 0)?.astype(index)?, sums])
+    to_outputs([indptr_of_counts(&counts.astype(DType::I64)?)?.astype(index)?, column.take(&begins, 0)?.astype(index)?, sums])
 }
 
-/// Returns the stable order of elements by row, then column.
+/// Returns the indices that sort elements by row, then by column. Equal positions keep their order.
 fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usize) -> Result<NdArray> {
     if rows.checked_mul(columns).is_some_and(|size| i64::try_from(size).is_ok()) {
         return add(row.multiply(columns as i64)?, column)?.argsort(0);
@@ -97,9 +99,9 @@ fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usiz
     by_column.take(&row.take(&by_column, 0)?.argsort(0)?, 0)
 }
 
-/// Products of pairs of rows, for blocks of positions.
+/// Computes dot products of pairs of rows, for one block of positions at a time.
 pub(super) fn sample(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
-    let [indptr, indices, a, b] = arrays(SPARSE_SAMPLE, inputs)?;
+    let [indptr, indices, a, b] = input_arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
     let rows = row_indices(&indptr, count)?;
     let block = (MAX_SAMPLED_PRODUCTS / a.shape()[1].max(1)).max(1);
@@ -109,17 +111,17 @@ pub(super) fn sample(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<O
         products.sum(axis(1))?.astype(a.dtype())?.eval().cloned()
     };
     let parts: Result<Vec<NdArray>> = (0..count).step_by(block).map(part).collect();
-    outputs([concat(parts?, 0)?])
+    to_outputs([concat(parts?, 0)?])
 }
 
-/// The fixed point of `x = (b - t @ x) / d` for the diagonal `d` and the strict triangle `t`. Each step completes the rows that depend only
-/// on complete rows, so n steps complete every matrix.
+/// Iterates `x = (b - t @ x) / d` to its fixed point, for the diagonal `d` and the strict triangle `t`. Each step completes the rows that
+/// depend only on complete rows, so n steps solve every system.
 pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let name = SPARSE_SOLVE_TRIANGULAR.name();
-    let Sparse::SolveTriangular { triangle, unit_diagonal } = request(SPARSE_SOLVE_TRIANGULAR, parameters)? else {
+    let Sparse::SolveTriangular { triangle, unit_diagonal } = sparse_request(SPARSE_SOLVE_TRIANGULAR, parameters)? else {
         return Err(Error::value(name, "not a triangular solution"));
     };
-    let [indptr, indices, values, b] = arrays(SPARSE_SOLVE_TRIANGULAR, inputs)?;
+    let [indptr, indices, values, b] = input_arrays(SPARSE_SOLVE_TRIANGULAR, inputs)?;
     let n = indptr.size() - 1;
     let rows = row_indices(&indptr, indices.size())?;
     let is_strict = if triangle == Triangle::Lower { indices.less(&rows)? } else { indices.greater(&rows)? };
@@ -147,12 +149,12 @@ pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Param
     let mut x = full_on_device(b.device(), b.shape(), 0.into(), b.dtype())?;
     for done in 1..=n.saturating_add(1) {
         let next = step(&x)?;
-        // NaN differs from itself, so a solution with NaN takes all steps.
+        // NaN differs from itself, so solving takes all steps if the solution contains NaN.
         let is_test = done.is_multiple_of(STEPS_PER_TEST) || done > n;
         if is_test && x.equal(&next)?.all(())?.item()?.as_bool() {
             break;
         }
         x = next;
     }
-    outputs([x])
+    to_outputs([x])
 }

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use super::{Case, Dense, Kind, host, nan_max, text};
+use super::{Case, HostMatrix, MatrixKind, copy_to_host, nan_max, text};
 use crate::ops::linalg::{logm, schur, sqrtm};
 
 /// Tests Schur decompositions of general square matrices. `case.columns` is ignored.
@@ -17,7 +17,7 @@ pub fn check_schur(case: Case) -> Result<(), String> {
     if t.dtype() != case.dtype || z.dtype() != case.dtype {
         return Err(format!("schur: dtypes {} and {} for {case:?}", t.dtype(), z.dtype()));
     }
-    let (t, z) = (host(&t).map_err(text)?, host(&z).map_err(text)?);
+    let (t, z) = (copy_to_host(&t).map_err(text)?, copy_to_host(&z).map_err(text)?);
     for ((a, t), z) in matrices.iter().zip(&t).zip(&z) {
         case.check("schur", a.minus(&z.times(t).times(&z.adjoint())).norm(), a.norm())?;
         case.check_orthonormal("z of schur", z)?;
@@ -27,7 +27,7 @@ pub fn check_schur(case: Case) -> Result<(), String> {
 }
 
 /// Tests that `t` is triangular, except for standard blocks of conjugate eigenvalues of a real matrix.
-fn check_form(case: &Case, t: &Dense) -> Result<(), String> {
+fn check_form(case: &Case, t: &HostMatrix) -> Result<(), String> {
     let n = t.rows;
     let below = |i: usize| i + 1 < n && t.at(i + 1, i) != Complex::ZERO;
     let is_block = |i: usize| {
@@ -48,25 +48,25 @@ fn check_form(case: &Case, t: &Dense) -> Result<(), String> {
 pub fn check_functions(case: Case) -> Result<(), String> {
     let case = Case { columns: case.rows, ..case };
     let n = case.rows;
-    if case.kind == Kind::Zero {
+    if case.kind == MatrixKind::Zero {
         let (array, _) = case.matrices(n, n, 1, |a| a).map_err(text)?;
-        let is_zero = host(&sqrtm(&array).map_err(text)?).map_err(text)?.iter().all(|x| x.norm() == 0.0);
+        let is_zero = copy_to_host(&sqrtm(&array).map_err(text)?).map_err(text)?.iter().all(|x| x.norm() == 0.0);
         return if is_zero && logm(&array).is_err() { Ok(()) } else { Err(format!("sqrtm or logm of zeros for {case:?}")) };
     }
     // A dominant diagonal moves the eigenvalues to the right half-plane.
-    let dominant = |a: Dense| {
+    let dominant = |a: HostMatrix| {
         let size = a.norm();
-        Dense::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 2.0 * size } else { 0.0 })
+        HostMatrix::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 2.0 * size } else { 0.0 })
     };
-    for change in [&dominant as &dyn Fn(Dense) -> Dense, &|a| a] {
+    for change in [&dominant as &dyn Fn(HostMatrix) -> HostMatrix, &|a| a] {
         let (array, matrices) = case.matrices(n, n, 1, change).map_err(text)?;
         let roots = match sqrtm(&array) {
             Ok(roots) => roots,
             // A matrix of deficient rank may have no root.
-            Err(_) if case.kind == Kind::RankDeficient => continue,
+            Err(_) if case.kind == MatrixKind::RankDeficient => continue,
             Err(error) => return Err(text(error)),
         };
-        for (a, x) in matrices.iter().zip(&host(&roots).map_err(text)?) {
+        for (a, x) in matrices.iter().zip(&copy_to_host(&roots).map_err(text)?) {
             // The bound of the recurrence is in the Frobenius norm (N. J. Higham, "Functions of Matrices", equation 6.8).
             case.check("sqrtm", frobenius_norm(&a.minus(&x.times(x))), nan_max(frobenius_norm(a), frobenius_norm(x).powi(2)))?;
         }
@@ -76,40 +76,40 @@ pub fn check_functions(case: Case) -> Result<(), String> {
     if !case.dtype.is_complex() && logs.dtype() != case.dtype {
         return Err(format!("logm: dtype {} for {case:?}", logs.dtype()));
     }
-    for (a, x) in matrices.iter().zip(&host(&logs).map_err(text)?) {
+    for (a, x) in matrices.iter().zip(&copy_to_host(&logs).map_err(text)?) {
         // The exponential of a shifted logarithm has a norm near 1.
         let shift = a.norm().ln();
-        let shifted = Dense::from_fn(n, n, |i, j| x.at(i, j) - if i == j { shift } else { 0.0 });
+        let shifted = HostMatrix::from_fn(n, n, |i, j| x.at(i, j) - if i == j { shift } else { 0.0 });
         let power = exponential(&shifted);
-        let power = Dense::from_fn(n, n, |i, j| power.at(i, j) * a.norm());
+        let power = HostMatrix::from_fn(n, n, |i, j| power.at(i, j) * a.norm());
         // The error of an element of the logarithm is relative to the norm, and its exponential magnifies it by the norm of the matrix.
         case.check("logm", a.minus(&power).norm(), a.norm() * (1.0 + x.norm()))?;
     }
     Ok(())
 }
 
-fn frobenius_norm(a: &Dense) -> f64 {
+fn frobenius_norm(a: &HostMatrix) -> f64 {
     // Scaling keeps the squares of large elements finite.
     let largest = a.norm();
     if largest == 0.0 { 0.0 } else { largest * a.values.iter().map(|v| (v / largest).norm_sqr()).sum::<f64>().sqrt() }
 }
 
 /// Returns the exponential by halvings, the Taylor series and squarings.
-fn exponential(x: &Dense) -> Dense {
+fn exponential(x: &HostMatrix) -> HostMatrix {
     const HALVINGS: i32 = 12;
     let n = x.rows;
-    let x = Dense::from_fn(n, n, |i, j| x.at(i, j) * 0.5f64.powi(HALVINGS));
-    let mut term = Dense::identity(n);
+    let x = HostMatrix::from_fn(n, n, |i, j| x.at(i, j) * 0.5f64.powi(HALVINGS));
+    let mut term = HostMatrix::identity(n);
     // Squares 1 + sum as sum * (2 + sum), which keeps the digits of small sums.
-    let mut sum = Dense::from_fn(n, n, |_, _| Complex::ZERO);
+    let mut sum = HostMatrix::from_fn(n, n, |_, _| Complex::ZERO);
     for k in 1..=20 {
         let next = term.times(&x);
-        term = Dense::from_fn(n, n, |i, j| next.at(i, j) / k as f64);
-        sum = Dense::from_fn(n, n, |i, j| sum.at(i, j) + term.at(i, j));
+        term = HostMatrix::from_fn(n, n, |i, j| next.at(i, j) / k as f64);
+        sum = HostMatrix::from_fn(n, n, |i, j| sum.at(i, j) + term.at(i, j));
     }
     for _ in 0..HALVINGS {
         let square = sum.times(&sum);
-        sum = Dense::from_fn(n, n, |i, j| square.at(i, j) + sum.at(i, j) * 2.0);
+        sum = HostMatrix::from_fn(n, n, |i, j| square.at(i, j) + sum.at(i, j) * 2.0);
     }
-    Dense::from_fn(n, n, |i, j| sum.at(i, j) + if i == j { 1.0 } else { 0.0 })
+    HostMatrix::from_fn(n, n, |i, j| sum.at(i, j) + if i == j { 1.0 } else { 0.0 })
 }

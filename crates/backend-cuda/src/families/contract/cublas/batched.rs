@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{Blas, BlasType, Handle, Transpose, as_c_pointer, check_device_and_status};
+use super::{Blas, BlasType, Handle, Transpose, as_c_pointer, check_library_status};
 use crate::compile::libraries::{Loaded, Missing};
 use crate::error::{CudaError, Result};
 
@@ -81,7 +81,7 @@ impl Blas {
         // The call is not retried if the device is full, because it works in place.
         // SAFETY: this thread holds the locked handle. The caller guarantees that the addresses are valid.
         let code = unsafe { (self.api.batched_lu.getrf[at])(on.handle, n, factors, n, pivots, info, count) };
-        check_device_and_status(self.context, "cublas<t>getrfBatched", code)
+        check_library_status(self.context, "cublas<t>getrfBatched", code)
     }
 
     /// Queues the solutions of `op(a) @ x = b` in place of `b` (n, k), from the factors of [`Blas::lu_batched`]. `b` is the device address of
@@ -102,7 +102,7 @@ impl Blas {
         let code = unsafe {
             (self.api.batched_lu.getrs[at])(on.handle, form as c_int, n, k, factors, n, pivots, as_c_pointer(b), n, &mut invalid, count)
         };
-        check_device_and_status(self.context, "cublas<t>getrsBatched", code)?;
+        check_library_status(self.context, "cublas<t>getrsBatched", code)?;
         if invalid == 0 { Ok(()) } else { Err(CudaError::Invalid(format!("cublas<t>getrsBatched: argument {} is invalid", -invalid))) }
     }
 }
