@@ -81,16 +81,17 @@ fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
             size => part.take(&Generator::new(0).integers(0, size as i64, SAMPLES, DType::I64)?, 0)?.stored(),
         })
     });
-    let samples =
-        with_device(Device::CPU, || all_gather(mesh, dtype, SAMPLES, samples.collect::<Result<Vec<_>>>()?)?.reshape(-1)?.sort(-1))?;
-    let positions: Vec<i64> = (1..mesh.size()).map(|bucket| (bucket * SAMPLES) as i64).collect();
-    let chosen = samples.take(&NdArray::from_vec(positions)?, 0)?;
-    if !dtype.is_inexact() {
-        return Ok(chosen);
-    }
-    // NaN compares false with everything. With infinity as splitter, infinities and NaN are in the last bucket.
-    let infinity = full(chosen.shape(), f64::INFINITY, dtype)?;
-    where_(chosen.isnan()?, infinity, &chosen)
+    let samples = all_gather(mesh, dtype, SAMPLES, samples.collect::<Result<Vec<_>>>()?)?;
+    with_device(Device::CPU, || {
+        let positions: Vec<i64> = (1..mesh.size()).map(|bucket| (bucket * SAMPLES) as i64).collect();
+        let chosen = samples.reshape(-1)?.sort(-1)?.take(&NdArray::from_vec(positions)?, 0)?;
+        if !dtype.is_inexact() {
+            return Ok(chosen);
+        }
+        // NaN compares false with everything. With infinity as splitter, infinities and NaN are in the last bucket.
+        let infinity = full(chosen.shape(), f64::INFINITY, dtype)?;
+        where_(chosen.isnan()?, infinity, &chosen)
+    })
 }
 
 /// Returns for each rank of this process its elements by bucket, in the order of the ranks that sort the buckets.
