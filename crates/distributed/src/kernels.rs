@@ -5,12 +5,15 @@
 
 mod contract;
 mod copy;
+mod fft;
 mod fill;
 mod gathered;
 mod map;
 mod reduce;
 mod rows;
+mod sample_sort;
 mod scan;
+mod sort;
 
 use cuprum_core::Capability::{OrderedScatter, ReproducibleScatterSum, RowPrograms, UserDefined};
 use cuprum_core::{Accelerator, Availability, DeviceProvider, Family, Kernel, Registration, inventory};
@@ -33,6 +36,8 @@ pub static MESH: Accelerator = Accelerator {
         Kernel::new(Family::Contract, contract::run),
         Kernel::new(Family::Copy, copy::run).writes_targets(),
         Kernel::new(Family::Fill, fill::run_fill),
+        Kernel::new(Family::Fft, fft::run).capabilities(&[UserDefined]),
+        Kernel::new(Family::Sort, sort::run),
         Kernel::new(Family::Random, fill::run_random),
         Kernel::new(Family::Map, gathered::run).capabilities(&[UserDefined]),
         Kernel::new(Family::Reduce, gathered::run).capabilities(&[UserDefined]),

@@ -1,0 +1,129 @@
+//! Fft: each rank transforms along axes that are not divided. If every axis that could be divided is transformed, the call takes two steps
+//! with an exchange between them.
+
+use cuprum_core::call::{Fft, FftKind};
+use cuprum_core::layout::Dims;
+use cuprum_core::{Call, Outcome, OutputSpec, Program, Result, StoredArray, Work, decline};
+use smallvec::SmallVec;
+
+use crate::buffer::empty_part;
+use crate::mesh::Mesh;
+use crate::placement::{Cuts, extents, region_of_rank};
+use crate::ranks::{
+    cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
+};
+use crate::views::local_parts;
+
+/// Runs a discrete Fourier transform.
+pub(super) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Fft(request) = &call.work else { decline!("not a Fourier transform") };
+    if !has_sharded_input(call.inputs) {
+        decline!("every rank holds the inputs");
+    }
+    let mesh = mesh_of(call)?;
+    let mut cuts = cuts_of_largest(mesh, call.inputs);
+    let mut transformed = (0..cuts.len()).filter(|m| cuts[*m].is_some_and(|axis| request.axes.contains(&axis)));
+    let (first, second) = (transformed.next(), transformed.next());
+    let Some(mesh_axis) = first else { return run_one_step(mesh, call, request, &cuts) };
+    if second.is_some() {
+        decline!("several mesh axes divide transformed axes");
+    }
+    let ranks = mesh.shape()[mesh_axis];
+    let is_free = |axis: &usize| !request.axes.contains(axis) && !cuts.contains(&Some(*axis)) && request.shape[*axis] >= ranks;
+    if let Some(axis) = longest(request.shape, (0..request.shape.len()).filter(is_free)) {
+        cuts[mesh_axis] = Some(axis);
+        return run_one_step(mesh, call, request, &cuts);
+    }
+    if request.axes.len() == 1 {
+        decline!("a transform along the only divided axis");
+    }
+    run_two_steps(mesh, call, request, cuts, mesh_axis)
+}
+
+/// Returns the longest of some axes of `shape`, the first of equal ones.
+fn longest(shape: &[usize], axes: impl Iterator<Item = usize>) -> Option<usize> {
+    axes.max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))
+}
+
+/// Runs a transform along axes that `cuts` does not divide.
+fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &Cuts) -> Result<Outcome> {
+    match transform(mesh, call, request, call.inputs, &call.outputs[0], cuts)? {
+        Ok(parts) => done_sharded(mesh, call, cuts, parts),
+        Err(reason) => declined(reason),
+    }
+}
+
+/// Runs a transform along all axes that mesh axis `mesh_axis` could divide: along all but one axis, then along that axis. Each step divides
+/// an axis that it does not transform.
+fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: Cuts, mesh_axis: usize) -> Result<Outcome> {
+    let last = request.axes[request.axes.len() - 1];
+    let others = |axis: usize| request.axes.iter().copied().filter(move |other| *other != axis);
+    // The step with real values transforms the last axis: the first step of real values, the second one of real results.
+    let divided = match (request.kind, cuts[mesh_axis]) {
+        (FftKind::ComplexToReal, _) => Some(last),
+        (FftKind::RealToComplex, Some(axis)) if axis == last => longest(request.shape, others(last)),
+        (_, cut) => cut,
+    };
+    let Some(divided) = divided else { decline!("no axis to divide") };
+    let (mut axes, mut lengths) = (Dims::new(), Dims::new());
+    let mut shape: Dims = request.shape.into();
+    let mut length = 0;
+    for (&axis, &n) in request.axes.iter().zip(request.lengths) {
+        if axis == divided {
+            length = n;
+            continue;
+        }
+        axes.push(axis);
+        lengths.push(n);
+        shape[axis] = if request.kind == FftKind::RealToComplex && axis == last { n / 2 + 1 } else { n };
+    }
+    let (output, dtype) = (
+        &call.outputs[0],
+        match request.kind {
+            FftKind::ComplexToReal => request.program.output_dtype(0),
+            _ => call.outputs[0].dtype,
+        },
+    );
+    let kinds = match request.kind {
+        FftKind::Complex => [FftKind::Complex, FftKind::Complex],
+        FftKind::RealToComplex => [FftKind::RealToComplex, FftKind::Complex],
+        FftKind::ComplexToReal => [FftKind::Complex, FftKind::ComplexToReal],
+    };
+    cuts[mesh_axis] = Some(divided);
+    let first = Fft { kind: kinds[0], axes: &axes, lengths: &lengths, scale: 1.0, ..*request };
+    let middle = OutputSpec::contiguous(dtype, &shape)?;
+    let parts = match transform(mesh, call, &first, call.inputs, &middle, &cuts)? {
+        Ok(parts) => parts.into_iter().next().unwrap_or_default(),
+        Err(reason) => return declined(reason),
+    };
+    let middle = sharded_output(mesh, &middle, &cuts, parts)?;
+    cuts[mesh_axis] = longest(&shape, axes.iter().copied());
+    let program = Program::identity(dtype);
+    let second = Fft { program: &program, kind: kinds[1], shape: &shape, axes: &[divided], lengths: &[length], ..*request };
+    match transform(mesh, call, &second, &[middle], output, &cuts)? {
+        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
+        Err(reason) => declined(reason),
+    }
+}
+
+/// Transforms the part of each rank along axes that `cuts` does not divide. Returns the parts of the output by local rank, or the reason of
+/// a device that does not take the call.
+fn transform(
+    mesh: Mesh,
+    call: &Call,
+    request: &Fft,
+    inputs: &[StoredArray],
+    output: &OutputSpec,
+    cuts: &Cuts,
+) -> Result<std::result::Result<Vec<Vec<StoredArray>>, String>> {
+    let inputs = inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
+    run_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
+        let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
+        let output = local_output(mesh, output, cuts, rank)?;
+        let shape = extents(&region_of_rank(mesh, request.shape, cuts, rank));
+        if shape.contains(&0) {
+            return Ok(Ok([empty_part(mesh.members()[local], output.dtype, output.layout.shape())?].into_iter().collect()));
+        }
+        run_on_rank(mesh, local, call, &inputs, &[output], Work::Fft(Fft { shape: &shape, ..*request }))
+    })
+}

@@ -1,0 +1,172 @@
+//! The sort of one row that is divided among ranks: a sort by samples.
+//!
+//! Samples of all ranks give splitters. Each rank sends its elements between two splitters to one rank, which sorts them. The sorted
+//! buckets then move to the ranks that own their positions. The result is that of a sort on one device, since equal elements are equal bits
+//! or may be in any order. An array of many equal elements is sorted by one rank, which needs memory for all of them.
+
+use cuprum_core::call::Sort;
+use cuprum_core::random::Generator;
+use cuprum_core::{
+    Array, Call, DType, Device, Error, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, concat, decline, full, s, where_,
+    with_device, zeros,
+};
+use smallvec::SmallVec;
+
+use crate::buffer::{ShardedBuffer, empty_part, over_parts};
+use crate::engines::Transfer;
+use crate::mesh::Mesh;
+use crate::placement::{Cuts, Distribution, Placement, region_of_rank};
+use crate::ranks::{declined, done_sharded, run_on_rank};
+use crate::redistribute::{gather, record};
+use crate::views::local_parts;
+
+/// Number of samples of a rank. The largest bucket exceeds the mean by a few times its inverse square root.
+const SAMPLES: usize = 4096;
+/// Maximum number of ranks, for which an array of one element per rank has one element on each.
+const MAX_RANKS: usize = 192;
+
+/// Sorts the values of a row of which each rank holds a range.
+pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
+    let (input, [output]) = (&call.inputs[0], call.outputs) else { decline!("values and indices of a divided row") };
+    let (dtype, size) = (input.dtype(), input.shape()[0]);
+    if request.indices || request.nth.is_some() || output.layout.shape() != input.shape() {
+        decline!("indices or a part of a sorted row that is divided");
+    }
+    if dtype.is_complex() || mesh.shape().len() != 1 || mesh.size() > MAX_RANKS {
+        decline!("complex numbers, or a grid of ranks");
+    }
+    let cuts = Cuts::from_elem(Some(0), 1);
+    let parts: Vec<NdArray> = local_parts(mesh, input, &cuts)?.into_iter().map(NdArray::from).collect();
+    let splitters = splitters(mesh, &parts, dtype)?;
+    let pieces = pieces(mesh, &parts, &splitters, request.descending)?;
+    let counts = counts(mesh, &pieces)?;
+    let buckets = exchange(mesh, dtype, &counts, &|from, to| Ok(pieces[from][to].clone()))?;
+    let mut sorted = Vec::new();
+    for (local, bucket) in buckets.into_iter().enumerate() {
+        let output = OutputSpec::contiguous(dtype, bucket.shape())?;
+        if bucket.size() == 0 {
+            sorted.push(bucket);
+            continue;
+        }
+        let bucket = with_device(mesh.members()[local], || bucket.contiguous()?.stored())?;
+        match run_on_rank(mesh, local, call, &[bucket], &[output], Work::Sort(*request))? {
+            Ok(outputs) => sorted.extend(outputs.into_iter().map(NdArray::from)),
+            Err(reason) => return declined(reason),
+        }
+    }
+    // Ranges of positions: of the sorted bucket of each rank, and of the part that each rank owns.
+    let ends = |from: usize| -> usize { (0..from).map(|to| counts.iter().map(|of_rank| of_rank[to]).sum::<usize>()).sum() };
+    let held: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| ends(rank)..ends(rank + 1)).collect();
+    let owned: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| region_of_rank(mesh, &[size], &cuts, rank)[0].clone()).collect();
+    let common = |from: usize, to: usize| held[from].start.max(owned[to].start)..held[from].end.min(owned[to].end);
+    let moved: Vec<Vec<usize>> = (0..mesh.size()).map(|from| (0..mesh.size()).map(|to| common(from, to).len()).collect()).collect();
+    let first_rank = mesh.local_ranks().start;
+    let range = |local: usize, to: usize| {
+        let from = local + first_rank;
+        let (start, range) = (held[from].start, common(from, to));
+        let (low, high) = (range.start.saturating_sub(start) as isize, range.end.saturating_sub(start) as isize);
+        sorted[local].index(s![low..high.max(low)])
+    };
+    let parts = exchange(mesh, dtype, &moved, &range)?;
+    let parts = parts.into_iter().enumerate().map(|(local, part)| with_device(mesh.members()[local], || part.contiguous()?.stored()));
+    done_sharded(mesh, call, &cuts, vec![parts.collect::<Result<Vec<_>>>()?])
+}
+
+/// Returns the values that divide the row into one bucket per rank, in ascending order, on the host.
+fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
+    let samples = parts.iter().enumerate().map(|(local, part)| {
+        with_device(mesh.members()[local], || match part.size() {
+            // Zeros of a rank without elements are as good a sample as any.
+            0 => zeros(SAMPLES, dtype)?.stored(),
+            size => part.take(&Generator::new(0).integers(0, size as i64, SAMPLES, DType::I64)?, 0)?.stored(),
+        })
+    });
+    let samples = all_gather(mesh, dtype, SAMPLES, samples.collect::<Result<Vec<_>>>()?)?;
+    with_device(Device::CPU, || {
+        let positions: Vec<i64> = (1..mesh.size()).map(|bucket| (bucket * SAMPLES) as i64).collect();
+        let chosen = samples.reshape(-1)?.sort(-1)?.take(&NdArray::from_vec(positions)?, 0)?;
+        if !dtype.is_inexact() {
+            return Ok(chosen);
+        }
+        // NaN compares false with everything. With infinity as splitter, infinities and NaN are in the last bucket.
+        let infinity = full(chosen.shape(), f64::INFINITY, dtype)?;
+        where_(chosen.isnan()?, infinity, &chosen)
+    })
+}
+
+/// Returns for each rank of this process its elements by bucket, in the order of the ranks that sort the buckets.
+fn pieces(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descending: bool) -> Result<Vec<Vec<NdArray>>> {
+    let ranks = mesh.size();
+    let of_rank = |(local, part): (usize, &NdArray)| {
+        with_device(mesh.members()[local], || {
+            let splitters = splitters.to_device(mesh.members()[local])?;
+            let is_below = |bucket: usize| part.less(&splitters.index(s![bucket as isize])?);
+            let bucket = |bucket: usize| match bucket {
+                _ if ranks == 1 => Ok(part.clone()),
+                0 => part.extract(&is_below(0)?),
+                last if last == ranks - 1 => part.extract(&is_below(last - 1)?.logical_not()?),
+                middle => part.extract(&(is_below(middle - 1)?.logical_not()? & is_below(middle)?)),
+            };
+            (0..ranks).map(|rank| bucket(if descending { ranks - 1 - rank } else { rank })).collect()
+        })
+    };
+    parts.iter().enumerate().map(of_rank).collect()
+}
+
+/// Returns the number of elements that each rank sends to each other, for all ranks of the mesh.
+fn counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
+    let of_rank = |(local, of_rank): (usize, &Vec<NdArray>)| {
+        let counts: Vec<i64> = of_rank.iter().map(|piece| piece.size() as i64).collect();
+        with_device(mesh.members()[local], || NdArray::from_vec(counts)?.to_device(mesh.members()[local])?.stored())
+    };
+    let parts = pieces.iter().enumerate().map(of_rank).collect::<Result<Vec<_>>>()?;
+    let counts = all_gather(mesh, DType::I64, mesh.size(), parts)?.to_vec::<i64>()?;
+    Ok(counts.chunks(mesh.size()).map(|of_rank| of_rank.iter().map(|n| usize::try_from(*n).unwrap_or(0)).collect()).collect())
+}
+
+/// Returns the arrays of all ranks, one after the other, on the host. Each rank's array has `length` elements.
+fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) -> Result<NdArray> {
+    let shape = [mesh.size(), length];
+    let distribution = Distribution { shape: shape.into_iter().collect(), placements: [Placement::Shard(0)].into_iter().collect() };
+    let array = over_parts(mesh, dtype, Layout::contiguous(&shape)?, distribution, parts)?;
+    let Some(buffer) = ShardedBuffer::of(&array) else { return Err(Error::value("mesh", "an array is not on a mesh")) };
+    let whole = gather(buffer)?.into_iter().flatten().next();
+    let whole = whole.ok_or_else(|| Error::value("mesh", "no rank holds the whole array"))?;
+    NdArray::from(whole).to_device(Device::CPU)
+}
+
+/// Sends `piece(local, to)`, which has `counts[from][to]` elements, from each rank to each other. Returns for each rank of this process the
+/// elements that it receives, in the order of the senders.
+fn exchange(mesh: Mesh, dtype: DType, counts: &[Vec<usize>], piece: &dyn Fn(usize, usize) -> Result<NdArray>) -> Result<Vec<NdArray>> {
+    let mut transfers = Vec::new();
+    for (from, of_rank) in counts.iter().enumerate() {
+        for (to, &count) in of_rank.iter().enumerate().filter(|(to, count)| *to != from && **count > 0) {
+            transfers.push(Transfer { from, to, shape: SmallVec::from_elem(count, 1) });
+        }
+    }
+    let first_rank = mesh.local_ranks().start;
+    let mut send = |n: usize| {
+        let local = transfers[n].from - first_rank;
+        with_device(mesh.members()[local], || piece(local, transfers[n].to)?.contiguous())
+    };
+    let received = if transfers.is_empty() {
+        Vec::new()
+    } else {
+        record(mesh, "all_to_all", dtype, &transfers, || mesh.engine().exchange(mesh.members(), dtype, &transfers, &mut send))?
+    };
+    let of_rank = |(local, rank): (usize, usize)| {
+        let mut arrays: Vec<(usize, NdArray)> =
+            received.iter().filter(|(n, _)| transfers[*n].to == rank).map(|(n, array)| (transfers[*n].from, array.clone())).collect();
+        if counts[rank][rank] > 0 {
+            arrays.push((rank, piece(local, rank)?));
+        }
+        arrays.sort_by_key(|(from, _)| *from);
+        let arrays: Vec<NdArray> = arrays.into_iter().map(|(_, array)| array).collect();
+        match arrays.len() {
+            0 => Ok(NdArray::from(empty_part(mesh.members()[local], dtype, &[0])?)),
+            1 => Ok(arrays[0].clone()),
+            _ => with_device(mesh.members()[local], || concat(&arrays, 0)),
+        }
+    };
+    mesh.local_ranks().enumerate().map(of_rank).collect()
+}

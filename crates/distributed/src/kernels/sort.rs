@@ -1,0 +1,48 @@
+//! Sort: each rank sorts whole rows. Rows that are divided move to ranks that hold them whole, if there are several rows. A single row is
+//! sorted by samples.
+
+use cuprum_core::{Array, Call, Outcome, OutputSpec, Result, Work, decline};
+use smallvec::SmallVec;
+
+use super::sample_sort;
+use crate::buffer::empty_part;
+use crate::ranks::{cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
+use crate::redistribute::dense;
+use crate::views::local_parts;
+
+/// Runs a sort of rows.
+pub(super) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Sort(request) = &call.work else { decline!("not a sort of rows") };
+    if !has_sharded_input(call.inputs) {
+        decline!("every rank holds the input");
+    }
+    let mesh = mesh_of(call)?;
+    let shape = call.inputs[0].shape();
+    let row_axis = shape.len() - 1;
+    if row_axis == 0 {
+        return sample_sort::run(mesh, call, request);
+    }
+    let mut cuts = cuts_of_largest(mesh, call.inputs);
+    for (mesh_axis, ranks) in mesh.shape().iter().enumerate() {
+        if cuts[mesh_axis] == Some(row_axis) {
+            let is_free = |axis: &usize| !cuts.contains(&Some(*axis)) && shape[*axis] >= *ranks;
+            let free = (0..row_axis).filter(is_free).max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)));
+            let Some(axis) = free else { decline!("rows are divided among ranks") };
+            cuts[mesh_axis] = Some(axis);
+        }
+    }
+    let parts = local_parts(mesh, &call.inputs[0], &cuts)?;
+    let parts = run_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
+        let outputs = call.outputs.iter().map(|o| local_output(mesh, o, &cuts, rank)).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
+        let input = &parts[local];
+        if input.shape().contains(&0) {
+            let empty = |output: &OutputSpec| empty_part(mesh.members()[local], output.dtype, output.layout.shape());
+            return Ok(Ok(outputs.iter().map(empty).collect::<Result<_>>()?));
+        }
+        run_on_rank(mesh, local, call, &[dense(input)?], &outputs, Work::Sort(*request))
+    })?;
+    match parts {
+        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
+        Err(reason) => declined(reason),
+    }
+}
