@@ -248,7 +248,8 @@ fn matrices_without_a_result_are_reported_when_the_result_is_read() {
             assert!(dets.iter().enumerate().all(|(index, &d)| d == if index == 13 { 0.0 } else { 1.0 }), "{dets:?}");
             let zeros = cuprum_core::zeros([2, n, n], DType::F64).unwrap();
             let x = solve_triangular(&zeros, &zeros, Triangle::Lower, cuprum_core::ops::linalg::Form::Plain, false);
-            assert_eq!(failure(x.and_then(|x| x.to_vec::<f64>())), (LinAlgFailure::Singular, 0));
+            // Both matrices are singular, and the report names one of them.
+            assert!(matches!(failure(x.and_then(|x| x.to_vec::<f64>())), (LinAlgFailure::Singular, 0 | 1)));
         }
     });
 }

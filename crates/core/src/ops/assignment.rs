@@ -139,7 +139,8 @@ impl NdArray {
     /// consist of other devices.
     ///
     /// The array is 1-D and C-contiguous. A shared or read-only array is copied first. `layout` is the layout of the output in the memory
-    /// of the array, and the request's regions refer to the same memory.
+    /// of the array, and the request's regions refer to the same memory. A scatter that needs an order of its values runs in any of the ways
+    /// that the device has, as in [`NdArray::update_at`].
     ///
     /// # Errors
     /// An array that is not 1-D and contiguous from the start of its memory, a layout outside of it, or errors of the call.
@@ -149,7 +150,13 @@ impl NdArray {
         if target.layout().ndim() != 1 || !target.layout().is_c_contiguous() || target.layout().offset() != 0 {
             return Err(Error::shape(op.name(), "the array to update is not 1-D and contiguous", &[target.shape()]));
         }
-        target.with_layout(layout.clone())?;
+        let region = target.with_layout(layout.clone())?;
+        if let (Work::Scatter(request), [indices, values]) = (&work, inputs)
+            && request.needs.is_some()
+        {
+            *self = super::scatter::combine_in_order(&NdArray::from(region), indices, values, request)?;
+            return Ok(());
+        }
         let output = OutputSpec::new(target.dtype(), layout).with_target(target.buffer().clone());
         *self = super::dispatch_single_output(op, target.device(), inputs, output, work)?;
         Ok(())

@@ -143,6 +143,20 @@ impl ScatterInputs {
     }
 }
 
+/// Combines floating-point or complex values with rows of `target`, as the request of another device does. No other array uses the memory
+/// of `target`.
+pub(super) fn combine_in_order(target: &NdArray, indices: &StoredArray, values: &StoredArray, request: &call::Scatter) -> Result<NdArray> {
+    let combine = request.combine.ok_or_else(|| Error::value(SCATTER.name(), "no operation combines the values"))?;
+    let inputs = ScatterInputs {
+        rows: request.region.clone(),
+        indices: NdArray::from(indices.clone()),
+        values: values.clone(),
+        source_axis: 0,
+        is_distinct: request.rows == ScatterRows::Distinct,
+    };
+    inputs.dispatch_inexact(target, combine)
+}
+
 /// Returns whether each element of a sorted 1-D array is the first of a run of equal elements.
 fn run_start_mask(sorted: &NdArray) -> Result<NdArray> {
     let first = full_on_device(sorted.device(), &[1], Scalar::Bool(true), DType::Bool)?;

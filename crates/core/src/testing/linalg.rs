@@ -430,7 +430,9 @@ pub fn check_rectangular(case: Case) -> Result<(), String> {
     for (((a, h), tau), alone) in matrices.iter().zip(&copy_to_host(&h).map_err(text)?).zip(&copy_to_host(&tau).map_err(text)?).zip(&alone)
     {
         let r = HostMatrix::from_fn(k, n, |i, j| if i <= j { h.at(j, i) } else { Complex::ZERO });
-        case.check("r of qr_raw", alone.minus(&r).norm(), a.norm())?;
+        // A device without a kernel for the raw form may use another algorithm for it, whose rows of r differ by factors of magnitude 1.
+        let difference = alone.adjoint().times(alone).minus(&r.adjoint().times(&r));
+        case.check("r of qr_raw", difference.norm(), a.norm() * a.norm())?;
         // Applies the reflections in reverse order: q @ r.
         let mut product = HostMatrix::from_fn(m, n, |i, j| if i < k { r.at(i, j) } else { Complex::ZERO });
         for reflection in (0..k).rev() {

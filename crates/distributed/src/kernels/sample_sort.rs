@@ -84,7 +84,7 @@ fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
     let samples = all_gather(mesh, dtype, SAMPLES, samples.collect::<Result<Vec<_>>>()?)?;
     with_device(Device::CPU, || {
         let positions: Vec<i64> = (1..mesh.size()).map(|bucket| (bucket * SAMPLES) as i64).collect();
-        let chosen = samples.reshape(-1)?.sort(-1)?.take(&NdArray::from_vec(positions)?, 0)?;
+        let chosen = samples.reshape(-1)?.sort(-1)?.take(&NdArray::from_slice(&positions)?, 0)?;
         if !dtype.is_inexact() {
             return Ok(chosen);
         }
@@ -117,7 +117,7 @@ fn pieces(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descending: bool) 
 fn counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
     let of_rank = |(local, of_rank): (usize, &Vec<NdArray>)| {
         let counts: Vec<i64> = of_rank.iter().map(|piece| piece.size() as i64).collect();
-        with_device(mesh.members()[local], || NdArray::from_vec(counts)?.to_device(mesh.members()[local])?.stored())
+        with_device(mesh.members()[local], || NdArray::from_slice(&counts)?.to_device(mesh.members()[local])?.stored())
     };
     let parts = pieces.iter().enumerate().map(of_rank).collect::<Result<Vec<_>>>()?;
     let counts = all_gather(mesh, DType::I64, mesh.size(), parts)?.to_vec::<i64>()?;

@@ -1,7 +1,7 @@
 //! Sort: each rank sorts whole rows. Rows that are divided move to ranks that hold them whole, if there are several rows. A single row is
 //! sorted by samples.
 
-use cuprum_core::{Array, Call, Outcome, OutputSpec, Result, Work, decline};
+use cuprum_core::{Call, Outcome, OutputSpec, Result, Work, decline};
 use smallvec::SmallVec;
 
 use super::sample_sort;
