@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::types::device::Device;
 
 /// A range of a buffer that one rank sends to another.
-pub struct Send {
+pub struct SentPiece {
     /// The receiving rank.
     pub to: usize,
     /// Buffer on the device of the sending rank.
@@ -20,7 +20,7 @@ pub struct Send {
 
 /// A range of bytes that one rank receives from another.
 #[derive(Clone, Copy, Debug)]
-pub struct Receive {
+pub struct ReceivedPiece {
     /// The sending rank.
     pub from: usize,
     /// Size in bytes, at least 1.
@@ -44,14 +44,14 @@ pub struct Place<'a> {
 pub type KeepWaiting<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// The connection of one device to the devices of the other ranks.
-pub trait Communicator: std::marker::Send + Sync {
+pub trait Communicator: Send + Sync {
     /// Queues sends and receives as one group on the device's current stream. Returns the received buffers in the order of `receives`.
     ///
     /// Pieces between the same two ranks match in order. The buffers of `sends` may be dropped afterwards.
     ///
     /// # Errors
     /// An error of the library or the device, or the error of `keep_waiting`. The communicator is unusable afterwards.
-    fn exchange(&self, sends: &[Send], receives: &[Receive], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>>;
+    fn exchange(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>>;
 
     /// Returns the first asynchronous error of the library.
     fn check(&self) -> Result<()>;
