@@ -14,7 +14,9 @@ mod scan;
 
 use cuprum_core::Capability::{OrderedScatter, ReproducibleScatterSum, RowPrograms, UserDefined};
 use cuprum_core::device::collectives::CollectiveLibrary;
-use cuprum_core::{Accelerator, Availability, Call, DeviceProvider, Error, Family, Kernel, Outcome, Registration, Result, inventory};
+use cuprum_core::{
+    Accelerator, Availability, Call, DeviceProvider, Error, Family, Kernel, Outcome, Registration, Result, inventory, registry,
+};
 
 use crate::driver::MeshDriver;
 use crate::mesh::{KIND, Mesh};
@@ -38,13 +40,17 @@ fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     result
 }
 
-/// Returns the names of the engines, with the paths of their libraries or the reasons why these are missing.
+/// Returns the names of the engines. Libraries have their paths or the reasons why they are missing, if their devices are ready.
 fn engines() -> Availability {
+    let is_ready = |library: &&CollectiveLibrary| {
+        let base = registry::all().into_iter().find(|a| a.base.is_some() && a.device == library.device);
+        base.is_some_and(|base| matches!(registry::availability(base), Availability::Ready(_)))
+    };
     let describe = |library: &&CollectiveLibrary| match (library.locate)() {
         Ok(path) => format!(", {} ({path})", library.name),
         Err(reason) => format!("; {} is missing: {reason}", library.name),
     };
-    let libraries: String = CollectiveLibrary::all().iter().map(describe).collect();
+    let libraries: String = CollectiveLibrary::all().iter().copied().filter(is_ready).map(|library| describe(&library)).collect();
     Availability::Ready(format!("engines loopback, tcp{libraries}"))
 }
 

@@ -16,13 +16,16 @@ const PROGRAM: &str = "CUPRUM_TEST_PROGRAM";
 /// Time limit of the waits for other processes, in seconds.
 const TIMEOUT: u64 = 3;
 
-/// The programs that tests run. They have to be in this list.
-const PROGRAMS: [(&str, fn() -> Result<()>); 7] = [
+/// A program with its name.
+type Program = (&'static str, fn() -> Result<()>);
+
+/// The programs that tests run.
+const PROGRAMS: [Program; 7] = [
     ("agreement", agreement),
     ("grid", grid),
     ("killed", || one_rank_ends(|| std::process::abort())),
     ("raising", || one_rank_ends(|| Err(Error::value("program", "a rank raises")))),
-    ("hanging", || one_rank_ends(|| Ok(std::thread::sleep(Duration::from_secs(TIMEOUT + 4))))),
+    ("hanging", hanging),
     ("another", another_program),
     ("out_of_memory", out_of_memory),
 ];
@@ -78,8 +81,11 @@ fn numbers(shape: &[usize], dtype: DType) -> Result<NdArray> {
     })
 }
 
+/// A function with its name.
+type Function = (&'static str, fn(&NdArray) -> Result<NdArray>);
+
 /// Functions of one array, with the rules of all families.
-const FUNCTIONS: [(&str, fn(&NdArray) -> Result<NdArray>); 16] = [
+const FUNCTIONS: [Function; 16] = [
     ("map", |a| exp(&(a / 1e6)).map(|e| e * 2.0 + a)),
     ("sum", |a| a.sum(())),
     ("column sums", |a| a.sum(0)),
@@ -209,6 +215,13 @@ fn one_rank_ends(end: impl FnOnce() -> Result<()>) -> Result<()> {
     // Other devices and meshes are usable.
     assert_eq!(ones([5], DType::F32)?.shard(&Mesh::loopback(3)?, [Shard(0)])?.sum(())?.item()?, 5.0);
     Err(error)
+}
+
+fn hanging() -> Result<()> {
+    one_rank_ends(|| {
+        std::thread::sleep(Duration::from_secs(TIMEOUT + 4));
+        Ok(())
+    })
 }
 
 fn another_program() -> Result<()> {

@@ -66,7 +66,7 @@ impl Tcp {
                 let message = difference(round, &other);
                 let message =
                     message.unwrap_or_else(|| format!("runs another program: it is at exchange {}, not {}", other.number, round.number));
-                return Err(Error::Rank { op: "mesh", rank: from, message });
+                return Err(self.world.fail_by_difference(from, message));
             }
             for (n, transfer) in expected {
                 let mut buffer = HostBuffer::uninit(transfer.nbytes(dtype))?;

@@ -146,6 +146,16 @@ impl World {
         error
     }
 
+    /// Keeps the failure that `rank` runs another program, unless there is one already. Returns the first failure.
+    ///
+    /// It is not reported. Each rank compares the programs, and the other rank would report this one.
+    pub fn fail_by_difference(&self, rank: usize, message: String) -> Error {
+        let error = Error::Rank { op: "mesh", rank, message };
+        let _ = self.failure.set(error.clone());
+        self.signal();
+        self.failure.get().cloned().unwrap_or(error)
+    }
+
     /// Keeps `error` as the failure, unless another rank reports the cause within a short time. Returns the failure.
     pub fn fail_after_grace(&self, error: Error) -> Error {
         let end = Instant::now() + GRACE;
@@ -176,7 +186,7 @@ impl World {
         let (round, fault) = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).begin(dtype, transfers);
         self.announce(&round)?;
         if let Some((rank, message)) = fault {
-            return Err(self.fail(Error::Rank { op: "mesh", rank, message }));
+            return Err(self.fail_by_difference(rank, message));
         }
         run(round).map_err(|error| self.fail(error))
     }
@@ -272,7 +282,7 @@ impl World {
                 peer.announced.fetch_max(round.number, Ordering::Relaxed);
                 let message = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).take(peer.rank, round);
                 if let Some(message) = message {
-                    self.fail(Error::Rank { op: "mesh", rank: peer.rank, message });
+                    self.fail_by_difference(peer.rank, message);
                 }
             }
             FAILURE => {
@@ -288,7 +298,7 @@ impl World {
 
     /// Keeps a failure that `reporter` has found. It is not reported again, since the reporter tells all ranks.
     fn take_report(&self, reporter: usize, rank: usize, message: String) {
-        // A rank that blames this one may itself run the other program, which this rank finds by its own comparison.
+        // Of two ranks that do not reach each other, each blames the other.
         let rank = if rank == self.rank { reporter } else { rank };
         let _ = self.failure.set(Error::Rank { op: "mesh", rank, message });
         self.signal();
