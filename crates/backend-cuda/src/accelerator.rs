@@ -7,6 +7,7 @@ use cuprum_core::Capability::{FusedTake, ReproducibleScatterSum, RowPrograms, Us
 use cuprum_core::device::DeviceDriver;
 use cuprum_core::{Accelerator, Availability, Capability, Device, DeviceProvider, Error, Family, Kernel, Registration, Result, Work};
 
+use crate::collectives::NCCL;
 use crate::compile::libraries::Missing;
 use crate::compile::nvrtc::{Compiler, MIN_KERNEL_ARCH, format_capability};
 use crate::device::CudaDevice;
@@ -29,6 +30,7 @@ pub static CUDA: Accelerator = Accelerator {
 };
 
 cuprum_core::inventory::submit! { Registration(&CUDA) }
+cuprum_core::inventory::submit! { NCCL }
 
 /// Registers the accelerator [`CUDA`]. Static libraries need this call if the linker drops the static registration.
 pub fn register() -> Result<()> {

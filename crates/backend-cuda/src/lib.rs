@@ -10,7 +10,7 @@
 //! - [`interop`]: memory and streams of other CUDA libraries.
 //!
 //! [`device`] implements the core crate's device interface, [`launch_cache`] caches kernels per thread, and [`accelerator`] registers the
-//! accelerator `cuda`.
+//! accelerator `cuda` and NCCL, which the module `collectives` binds.
 //!
 //! `unsafe` is denied here and allowed only in the modules marked with a reason.
 
@@ -18,6 +18,7 @@
 
 pub mod accelerator;
 pub mod codegen;
+mod collectives;
 pub mod compile;
 pub mod device;
 #[allow(unsafe_code)] // the driver's C interface

@@ -54,7 +54,7 @@ impl Failure {
 fn is_run_failure(e: &cuprum::Error) -> bool {
     use ErrorKind::*;
     match e {
-        cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } => true,
+        cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } | cuprum::Error::Rank { .. } => true,
         // The kinds of I/O error listed here mean a wrong path, which is bad input. Other kinds are failures of the system.
         cuprum::Error::Io { kind: Some(kind), .. } => {
             !matches!(kind, NotFound | PermissionDenied | IsADirectory | NotADirectory | AlreadyExists | InvalidInput | InvalidFilename)

@@ -2,6 +2,7 @@
 //! host; backends implement other devices.
 
 pub mod buffer;
+pub mod collectives;
 mod current_device;
 mod device_drivers;
 mod driver;

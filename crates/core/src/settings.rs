@@ -1,9 +1,11 @@
 //! Settings: environment variables, read once, and setters that share their parsers.
 
+pub mod mesh;
 pub mod precision;
 
 pub use crate::dispatch::compile_mode;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -53,7 +55,7 @@ pub struct EnvironmentVariable {
 }
 
 /// Every environment variable with a description of its default.
-const ALL_VARIABLES: [(&str, &str); 19] = [
+const ALL_VARIABLES: [(&str, &str); 23] = [
     ("CUPRUM_DEVICE", "auto"),
     (ACCELERATORS_VARIABLE, "every ready one, by rank"),
     ("CUPRUM_FUSION", "1"),
@@ -67,6 +69,10 @@ const ALL_VARIABLES: [(&str, &str); 19] = [
     ("CUPRUM_TUNING", "a file in the cache folder"),
     ("CUPRUM_COMPILE", "wait under a named order, else background"),
     ("CUPRUM_HOST_FALLBACK", "error"),
+    (mesh::ADDRESS_VARIABLE, "MASTER_ADDR and MASTER_PORT"),
+    (mesh::SECRET_VARIABLE, "none"),
+    (mesh::TIMEOUT_VARIABLE, "60"),
+    (mesh::ENGINE_VARIABLE, "auto"),
     ("CUPRUM_TRACE", "none"),
     ("CUPRUM_CUDA_PATH", "none"),
     ("CUPRUM_CCCL_PATH", "none"),
@@ -78,9 +84,12 @@ const ALL_VARIABLES: [(&str, &str); 19] = [
 /// The only variable whose empty value has a meaning: no accelerators besides the devices' own (base) accelerators.
 pub(crate) const ACCELERATORS_VARIABLE: &str = "CUPRUM_ACCELERATORS";
 
-/// Returns every environment variable that cuprum reads, with its value in this process.
+/// Returns every environment variable that cuprum reads, with its value in this process. The value of a secret is replaced by `(hidden)`.
 pub fn variables() -> Vec<EnvironmentVariable> {
-    let value = |variable| std::env::var_os(variable).map(|v| v.to_string_lossy().into_owned());
+    let text = |variable, value: OsString| {
+        if variable == mesh::SECRET_VARIABLE { "(hidden)".into() } else { value.to_string_lossy().into_owned() }
+    };
+    let value = |variable| std::env::var_os(variable).map(|v| text(variable, v));
     ALL_VARIABLES.iter().map(|&(variable, default)| EnvironmentVariable { variable, value: value(variable), default }).collect()
 }
 

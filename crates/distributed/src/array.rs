@@ -109,6 +109,7 @@ impl ShardedArray for NdArray {
             Some(buffer) if buffer.distribution.is_partial() && stored.layout().is_c_contiguous() => buffer.parts.clone(),
             _ => local_parts(mesh, &stored, &crate::views::natural_cuts(mesh, &stored))?,
         };
+        mesh.engine().settle()?;
         Ok(parts.into_iter().map(NdArray::from).collect())
     }
 }

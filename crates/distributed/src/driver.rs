@@ -23,6 +23,7 @@ impl MeshDriver {
     /// Returns a buffer of bytes that every rank holds. Ranks on one device share its memory.
     fn replicated(&self, nbytes: usize, make: impl Fn(Device) -> Result<Arc<dyn Buffer>>) -> Result<Arc<dyn Buffer>> {
         let mesh = self.0;
+        mesh.engine().check()?;
         let layout = Layout::contiguous(&[nbytes])?;
         let mut parts: Vec<StoredArray> = Vec::new();
         for (local, member) in mesh.members().iter().enumerate() {
@@ -59,11 +60,14 @@ impl DeviceDriver for MeshDriver {
         }
         let whole = gather(buffer)?;
         let whole = whole.iter().flatten().next().ok_or_else(|| Error::value("download", "no rank holds the whole array"))?;
-        driver(whole.buffer().device())?.download(whole.buffer().as_ref(), byte_offset, out)
+        driver(whole.buffer().device())?.download(whole.buffer().as_ref(), byte_offset, out)?;
+        // A failure ends queued exchanges, whose values are then undefined.
+        self.0.engine().check()
     }
 
     fn synchronize(&self) -> Result<()> {
-        distinct_members(self.0).try_for_each(|member| driver(member)?.synchronize())
+        distinct_members(self.0).try_for_each(|member| driver(member)?.synchronize())?;
+        self.0.engine().check()
     }
 
     fn record_event(&self, _stream: Stream) -> Result<Box<dyn DeviceEvent>> {
@@ -79,7 +83,11 @@ impl DeviceDriver for MeshDriver {
             units: info.iter().map(|i| i.units).sum(),
             memory_total: info.iter().map(|i| i.memory_total).sum(),
             memory_used: info.iter().map(|i| i.memory_used).sum(),
-            details: vec![("ranks", mesh.size().to_string()), ("local ranks", format!("{:?}", mesh.local_ranks()))],
+            details: vec![
+                ("ranks", mesh.size().to_string()),
+                ("local ranks", format!("{:?}", mesh.local_ranks())),
+                ("mesh", format!("{mesh:?}")),
+            ],
         }
     }
 

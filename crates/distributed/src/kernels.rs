@@ -16,10 +16,46 @@ mod scan;
 mod sort;
 
 use cuprum_core::Capability::{OrderedScatter, ReproducibleScatterSum, RowPrograms, UserDefined};
-use cuprum_core::{Accelerator, Availability, DeviceProvider, Family, Kernel, Registration, inventory};
+use cuprum_core::device::collectives::CollectiveLibrary;
+use cuprum_core::{
+    Accelerator, Availability, Call, DeviceProvider, Error, Family, Kernel, Outcome, Registration, Result, inventory, registry,
+};
 
 use crate::driver::MeshDriver;
 use crate::mesh::{KIND, Mesh};
+use crate::ranks::mesh_of;
+
+/// Returns a kernel that runs a rule unless the mesh has failed.
+macro_rules! guarded {
+    ($rule:path) => {
+        |call: &Call| guard(call, $rule)
+    };
+}
+
+/// Runs a rule unless the mesh has failed. An error that other processes do not share ends the mesh, since they wait for this one.
+fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
+    let engine = mesh_of(call)?.engine();
+    engine.check()?;
+    let result = rule(call);
+    if let Err(error @ (Error::OutOfMemory { .. } | Error::Backend { .. } | Error::DeviceLost { .. } | Error::Io { .. })) = &result {
+        engine.fail(error);
+    }
+    result
+}
+
+/// Returns the names of the engines. Libraries have their paths or the reasons why they are missing, if their devices are ready.
+fn engines() -> Availability {
+    let is_ready = |library: &&CollectiveLibrary| {
+        let base = registry::all().into_iter().find(|a| a.base.is_some() && a.device == library.device);
+        base.is_some_and(|base| matches!(registry::availability(base), Availability::Ready(_)))
+    };
+    let describe = |library: &&CollectiveLibrary| match (library.locate)() {
+        Ok(path) => format!(", {} ({path})", library.name),
+        Err(reason) => format!("; {} is missing: {reason}", library.name),
+    };
+    let libraries: String = CollectiveLibrary::all().iter().copied().filter(is_ready).map(|library| describe(&library)).collect();
+    Availability::Ready(format!("engines loopback, tcp{libraries}"))
+}
 
 /// The base accelerator of device kind `mesh`.
 pub static MESH: Accelerator = Accelerator {
@@ -27,35 +63,35 @@ pub static MESH: Accelerator = Accelerator {
     device: KIND,
     rank: 100,
     summary: "every operation on sharded arrays: local calls and collectives",
-    probe: || Availability::Ready("loopback".into()),
+    probe: engines,
     kernels: &[
-        Kernel::new(Family::Map, map::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Reduce, reduce::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Rows, rows::run).capabilities(&[UserDefined, RowPrograms]),
-        Kernel::new(Family::Scan, scan::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Contract, contract::run),
-        Kernel::new(Family::Copy, copy::run).writes_targets(),
-        Kernel::new(Family::Fill, fill::run_fill),
-        Kernel::new(Family::Fft, fft::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Sort, sort::run),
-        Kernel::new(Family::Random, fill::run_random),
-        Kernel::new(Family::Map, gathered::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Reduce, gathered::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Scan, gathered::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Contract, gathered::run),
-        Kernel::new(Family::Copy, gathered::run).writes_targets(),
-        Kernel::new(Family::Fill, gathered::run),
-        Kernel::new(Family::Random, gathered::run),
-        Kernel::new(Family::Sort, gathered::run),
-        Kernel::new(Family::Select, gathered::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Search, gathered::run),
-        Kernel::new(Family::Histogram, gathered::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Gather, gathered::run),
-        Kernel::new(Family::Scatter, gathered::run).capabilities(&[OrderedScatter, ReproducibleScatterSum]).writes_targets(),
-        Kernel::new(Family::Fft, gathered::run).capabilities(&[UserDefined]),
-        Kernel::new(Family::Linalg, gathered::run),
-        Kernel::new(Family::Sparse, gathered::run),
-        Kernel::new(Family::Custom, gathered::run),
+        Kernel::new(Family::Map, guarded!(map::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Reduce, guarded!(reduce::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Rows, guarded!(rows::run)).capabilities(&[UserDefined, RowPrograms]),
+        Kernel::new(Family::Scan, guarded!(scan::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Contract, guarded!(contract::run)),
+        Kernel::new(Family::Copy, guarded!(copy::run)).writes_targets(),
+        Kernel::new(Family::Fill, guarded!(fill::run_fill)),
+        Kernel::new(Family::Fft, guarded!(fft::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Sort, guarded!(sort::run)),
+        Kernel::new(Family::Random, guarded!(fill::run_random)),
+        Kernel::new(Family::Map, guarded!(gathered::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Reduce, guarded!(gathered::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Scan, guarded!(gathered::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Contract, guarded!(gathered::run)),
+        Kernel::new(Family::Copy, guarded!(gathered::run)).writes_targets(),
+        Kernel::new(Family::Fill, guarded!(gathered::run)),
+        Kernel::new(Family::Random, guarded!(gathered::run)),
+        Kernel::new(Family::Sort, guarded!(gathered::run)),
+        Kernel::new(Family::Select, guarded!(gathered::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Search, guarded!(gathered::run)),
+        Kernel::new(Family::Histogram, guarded!(gathered::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Gather, guarded!(gathered::run)),
+        Kernel::new(Family::Scatter, guarded!(gathered::run)).capabilities(&[OrderedScatter, ReproducibleScatterSum]).writes_targets(),
+        Kernel::new(Family::Fft, guarded!(gathered::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Linalg, guarded!(gathered::run)),
+        Kernel::new(Family::Sparse, guarded!(gathered::run)),
+        Kernel::new(Family::Custom, guarded!(gathered::run)),
     ],
     // A mesh is not a device of the machine, so `Device::all` omits it, and `auto` never selects it.
     base: Some(DeviceProvider { count: Mesh::count, is_ready: |_| false, open: MeshDriver::open }),

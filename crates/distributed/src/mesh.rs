@@ -1,12 +1,12 @@
 //! Meshes: grids of ranks, each with a device. A mesh is itself a device of kind `mesh`.
 
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{Device, DeviceKind, Error, Result};
 
-use crate::engines::{Engine, Loopback};
+use crate::engines::{Engine, Loopback, is_same};
 
 /// Name of the device kind.
 pub(crate) const KIND: &str = "mesh";
@@ -19,6 +19,8 @@ pub(crate) const MAX_RANKS: usize = 4096;
 ///
 /// A mesh is a device of kind `mesh` ([`Mesh::device`]): arrays on it are ordinary [`NdArray`](cuprum_core::NdArray)s, and every function
 /// takes them. Equal meshes are one device. A process has at most 64 meshes, which live as long as the process.
+///
+/// A mesh may extend over several processes, each with one rank ([`Mesh::from_env`]). Each process then runs the same program.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -43,7 +45,7 @@ struct MeshState {
     members: Vec<Device>,
     /// First rank of this process. Its ranks are consecutive.
     first_rank: usize,
-    engine: Box<dyn Engine>,
+    engine: Arc<dyn Engine>,
 }
 
 static MESHES: Mutex<Vec<Mesh>> = Mutex::new(Vec::new());
@@ -91,21 +93,14 @@ impl Mesh {
             }
             cuprum_core::device::driver(*device)?;
         }
-        Mesh::add(shape, devices, 0, || Ok(Box::new(Loopback)))
+        Mesh::add(shape, devices, 0, Arc::new(Loopback))
     }
 
     /// Returns the mesh of these properties, and creates it if it is new.
-    pub(crate) fn add(
-        shape: &[usize],
-        members: &[Device],
-        first_rank: usize,
-        engine: impl FnOnce() -> Result<Box<dyn Engine>>,
-    ) -> Result<Mesh> {
+    pub(crate) fn add(shape: &[usize], members: &[Device], first_rank: usize, engine: Arc<dyn Engine>) -> Result<Mesh> {
         let mut meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
-        let engine = engine()?;
-        let is_equal = |m: &&Mesh| {
-            m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && engine.is_shared() && m.engine().is_shared()
-        };
+        let is_equal =
+            |m: &&Mesh| m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && is_same(&m.0.engine, &engine);
         if let Some(mesh) = meshes.iter().find(is_equal) {
             return Ok(*mesh);
         }
@@ -159,7 +154,8 @@ impl Mesh {
         &self.0.members
     }
 
-    /// Returns the name of the engine that moves data between the ranks: `loopback`.
+    /// Returns the name of the engine that moves data between the ranks: `loopback` in one process; between processes the name of the library
+    /// of the devices' kind, such as `nccl`, or `tcp`. The `Debug` form of the mesh says why the engine is `tcp`.
     pub fn engine_name(self) -> &'static str {
         self.0.engine.name()
     }
@@ -176,7 +172,7 @@ impl Mesh {
 
     /// Returns whether `rank` computes calls whose inputs every rank holds. Other ranks on its device share the results.
     ///
-    /// It is the first rank of its device in its process. Processes with several ranks exist only alone.
+    /// It is the first rank of its device in its process. Of several processes, each has one rank.
     pub(crate) fn is_leader(self, rank: usize) -> bool {
         match rank.checked_sub(self.0.first_rank).and_then(|local| self.0.members.get(local).map(|device| (local, device))) {
             Some((local, device)) => self.0.members.iter().position(|member| member == device) == Some(local),
@@ -191,7 +187,7 @@ impl Mesh {
 }
 
 /// Returns the number of ranks of a mesh.
-fn rank_count(shape: &[usize]) -> Result<usize> {
+pub(crate) fn rank_count(shape: &[usize]) -> Result<usize> {
     let count = shape.iter().try_fold(1usize, |count, n| count.checked_mul(*n)).unwrap_or(usize::MAX);
     if shape.is_empty() || count == 0 || count > MAX_RANKS {
         return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_RANKS} ranks")));
@@ -208,6 +204,8 @@ impl Eq for Mesh {}
 
 impl fmt::Debug for Mesh {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({:?} ranks, {}: {:?})", self.0.device, self.0.shape, self.0.engine.name(), self.0.members)
+        write!(f, "{} ({:?} ranks, {}: {:?}", self.0.device, self.0.shape, self.0.engine.name(), self.0.members)?;
+        self.0.engine.reason().map_or(Ok(()), |reason| write!(f, "; {reason}"))?;
+        f.write_str(")")
     }
 }

@@ -132,6 +132,19 @@ impl LibrarySpec {
         }
     }
 
+    /// Returns the file names and folders of NCCL 2, which exists for Linux alone.
+    pub fn nccl() -> Self {
+        LibrarySpec {
+            name: "NCCL",
+            platform: Platform::CURRENT,
+            file_names: vec!["libnccl.so.2".into()],
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/nccl/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-nccl-cu13 (or -cu12), or set CUPRUM_CUDA_PATH to its folder",
+        }
+    }
+
     /// Returns the file names and folders of cuTENSOR 2.
     pub fn cutensor() -> Self {
         LibrarySpec::cutensor_on(Platform::CURRENT)

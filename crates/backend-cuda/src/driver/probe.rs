@@ -58,6 +58,14 @@ impl DeviceInfo {
     pub fn arch(&self) -> u32 {
         self.compute_capability.0 * 10 + self.compute_capability.1
     }
+
+    /// Returns the identifier of the physical device, which no other device of any machine has.
+    pub fn uuid(&self) -> Result<[u8; 16]> {
+        let mut uuid = [0; 16];
+        // SAFETY: the handle comes from the probe. The driver writes 16 bytes to the out-pointer, which is a local.
+        check_result("cuDeviceGetUuid", unsafe { sys::cuDeviceGetUuid_v2(&mut uuid, self.handle) })?;
+        Ok(uuid)
+    }
 }
 
 /// Returns the driver's version and devices, or the reason why CUDA cannot be used. The detection runs once per process.

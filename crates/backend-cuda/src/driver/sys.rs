@@ -215,6 +215,7 @@ functions! {
     /// Names of functions that older drivers lack, or that only some callers need.
     OPTIONAL:
     cuGetErrorName(error: CUresult, p_str: *mut *const c_char);
+    cuDeviceGetUuid_v2(uuid: *mut [u8; 16], dev: CUdevice);
     cuCtxSynchronize();
     cuPointerGetAttribute(data: *mut c_void, attribute: CUpointer_attribute, ptr: CUdeviceptr);
     cuMemFreeHost(p: *mut c_void);

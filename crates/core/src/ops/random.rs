@@ -97,6 +97,19 @@ pub fn seed(seed: u64) {
     SHARED_GENERATOR.restart(seed);
 }
 
+/// Makes unpredictable seeds the same in all processes that call this function with the same key.
+///
+/// Generators without a seed are then equal if the processes create them in the same order. Meshes over several processes use this
+/// function. Generators that exist keep their numbers.
+pub fn share_entropy(key: u64) {
+    seeds::share_entropy(key);
+}
+
+/// Returns a number that differs between processes and between calls, for [`share_entropy`].
+pub fn fresh_entropy() -> u64 {
+    seeds::entropy()
+}
+
 /// Calls `draw` with the shape that the positional arguments give, as `rand` takes it.
 fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));

@@ -135,6 +135,16 @@ pub enum Error {
         /// The driver's message for the first failure of the device.
         cause: String,
     },
+    /// A failure of another process of a mesh, or of this process as a rank. The mesh is unusable for the rest of the process.
+    #[error("[{op}] rank {rank} {message}")]
+    Rank {
+        /// Name of the operation.
+        op: &'static str,
+        /// The rank that failed.
+        rank: usize,
+        /// Description of the failure, which continues "rank N".
+        message: String,
+    },
     /// A setting with an invalid value, from an environment variable or a setter.
     #[error("{variable}: {message}")]
     Setting {

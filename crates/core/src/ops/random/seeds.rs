@@ -1,6 +1,7 @@
 //! Seeds: integers of any size and lists of them, and the keys of child generators.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::ops::value::Value;
@@ -29,9 +30,23 @@ pub(super) fn child_key(key: u64, stream: u32, child: u64) -> u64 {
     key_from_words(&[key, u64::from(stream), child, 0x0073_7061_776e])
 }
 
-/// Returns a key that differs between processes and between calls.
+/// The source of unpredictable keys, if several processes share it: the shared key and the number of keys drawn so far.
+static SHARED_ENTROPY: Mutex<Option<(u64, u64)>> = Mutex::new(None);
+
+/// Makes [`entropy`] return a sequence of keys that depends only on `key`.
+pub(super) fn share_entropy(key: u64) {
+    *SHARED_ENTROPY.lock().unwrap_or_else(|e| e.into_inner()) = Some((key, 0));
+}
+
+/// Returns a key that differs between calls, and between processes that do not share their keys ([`share_entropy`]).
 pub(super) fn entropy() -> u64 {
-    RandomState::new().hash_one("seed")
+    match &mut *SHARED_ENTROPY.lock().unwrap_or_else(|e| e.into_inner()) {
+        Some((key, drawn)) => {
+            *drawn += 1;
+            key_from_words(&[*key, *drawn])
+        }
+        None => RandomState::new().hash_one("seed"),
+    }
 }
 
 /// Appends the 64-bit words of a seed, the low one first: a non-negative integer, or a sequence or an array of them.

@@ -1,0 +1,144 @@
+//! Communication between GPUs of several processes by NCCL, as core's [`CollectiveLibrary`].
+
+#[allow(unsafe_code)] // NCCL's C interface
+mod nccl;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cuprum_core::device::Buffer;
+use cuprum_core::device::collectives::{CollectiveLibrary, Communicator, KeepWaiting, Place, ReceivedPiece, SentPiece};
+use cuprum_core::{DType, Device, Error, Layout, Result, StoredArray};
+
+use crate::compile::libraries::{self, LibrarySpec};
+use crate::device::{CudaBuffer, context, memory_to_read};
+use crate::driver::DeviceBuffer;
+use nccl::{Handle, Range};
+
+/// NCCL for devices of kind `cuda`.
+pub(crate) const NCCL: CollectiveLibrary = CollectiveLibrary {
+    name: "nccl",
+    device: "cuda",
+    locate: || libraries::locate(&LibrarySpec::nccl()).map(|path| path.display().to_string()).map_err(|missing| missing.to_string()),
+    load: nccl::version,
+    device_id: |device| {
+        let uuid = context(device)?.info().uuid();
+        uuid.map(|uuid| uuid.to_vec()).map_err(|e| Error::backend("nccl", "mesh", e))
+    },
+    new_id: nccl::new_id,
+    join,
+};
+
+/// Time in which the end of the process waits for queued exchanges.
+const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+
+/// The communicators of this process, which [`close_all`] closes.
+static COMMUNICATORS: Mutex<Vec<Arc<Mutex<Option<Handle>>>>> = Mutex::new(Vec::new());
+
+/// A communicator of NCCL for one device.
+struct NcclCommunicator {
+    device: Device,
+    /// `None` after [`Communicator::abort`], or at the end of the process.
+    handle: Arc<Mutex<Option<Handle>>>,
+}
+
+fn join(place: Place, keep_waiting: KeepWaiting) -> Result<Box<dyn Communicator>> {
+    let context = context(place.device)?;
+    let handle = Handle::join(context, place.id, place.size, place.rank, keep_waiting)?;
+    let handle = Arc::new(Mutex::new(Some(handle)));
+    let mut all = COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.is_empty() {
+        nccl::register_at_exit(close_all);
+    }
+    all.push(handle.clone());
+    Ok(Box::new(NcclCommunicator { device: place.device, handle }))
+}
+
+/// Closes all communicators at the end of the process, the newest first, so that queued sends reach their receivers.
+extern "C" fn close_all() {
+    let mut all = std::mem::take(&mut *COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner));
+    while let Some(handle) = all.pop() {
+        if let Some(handle) = handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            handle.close(CLOSE_LIMIT);
+        }
+    }
+}
+
+fn ended() -> Error {
+    Error::backend("nccl", "mesh", "the communicator has ended")
+}
+
+impl Communicator for NcclCommunicator {
+    fn exchange(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>> {
+        let mut slot = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = slot.as_ref().ok_or_else(ended)?;
+        let bytes = |send: &SentPiece| {
+            let layout = Layout::contiguous(&[send.nbytes])?.with_offset(send.byte_offset);
+            StoredArray::new(DType::U8, layout, send.buffer.clone())
+        };
+        // The arrays live until the exchange is queued. Their memory is freed in stream order.
+        let arrays = sends.iter().map(bytes).collect::<Result<Vec<StoredArray>>>()?;
+        let mut sent = Vec::new();
+        for (send, array) in sends.iter().zip(&arrays) {
+            sent.push(Range { rank: send.to, memory: memory_to_read(array)?.memory(), offset: send.byte_offset, nbytes: send.nbytes });
+        }
+        let allocate = |receive: &ReceivedPiece| CudaBuffer::allocate("mesh", self.device, receive.nbytes);
+        let buffers = receives.iter().map(allocate).collect::<Result<Vec<Arc<CudaBuffer>>>>()?;
+        let mut received = Vec::new();
+        for (receive, buffer) in receives.iter().zip(&buffers) {
+            received.push(Range { rank: receive.from, memory: buffer.memory(), offset: 0, nbytes: receive.nbytes });
+        }
+        if let Err(error) = handle.exchange(&sent, &received, keep_waiting) {
+            if let Some(handle) = slot.take() {
+                handle.abort();
+            }
+            return Err(error);
+        }
+        DeviceBuffer::record_written(buffers.iter().map(|buffer| buffer.memory()));
+        Ok(buffers.into_iter().map(|buffer| buffer as Arc<dyn Buffer>).collect())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(Ok(()), Handle::check)
+    }
+
+    fn abort(&self) {
+        if let Some(handle) = self.handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            handle.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_has_a_reason() {
+        match (NCCL.load)() {
+            Ok(version) => assert!(version.starts_with("2."), "{version}"),
+            Err(reason) => assert!(reason.contains("NCCL") && !reason.contains('\n'), "{reason}"),
+        }
+        let empty = tempfile::tempdir().unwrap();
+        let env = |name: &str| (name == "HOME").then(|| empty.path().into());
+        if let Err(missing) = libraries::locate_in(&LibrarySpec::nccl(), &env) {
+            assert!(missing.to_string().contains("libnccl.so.2 not found"), "{missing}");
+            assert!(missing.to_string().contains("pip install nvidia-nccl-cu13"), "{missing}");
+        }
+        assert!(CollectiveLibrary::of_kind("cuda").is_some_and(|library| library.name == "nccl"));
+        assert!(CollectiveLibrary::of_kind("cpu").is_none());
+    }
+
+    #[test]
+    fn the_wheel_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("nvidia/nccl/lib");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("libnccl.so.2"), "no library").unwrap();
+        let env = |name: &str| (name == "CUPRUM_CUDA_PATH").then(|| root.path().into());
+        let found = libraries::locate_in(&LibrarySpec::nccl(), &env);
+        if cfg!(target_os = "linux") {
+            assert_eq!(found.unwrap(), folder.join("libnccl.so.2"));
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! A binding to NCCL: communicators, and groups of sends and receives. Contains unsafe code for the C interface of NCCL.
+//!
+//! Communicators are non-blocking: calls return at once, and the host polls their state. So a wait for a rank that never answers can end.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use cuprum_core::device::collectives::KeepWaiting;
+use cuprum_core::{Error, Result};
+
+use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
+use crate::device::core_error;
+use crate::driver::{Context, DeviceBuffer, sys};
+
+/// Size of a group's identifier in bytes.
+const ID_BYTES: usize = 128;
+/// Oldest version that is used: 2.18.
+const OLDEST_VERSION: c_int = 21800;
+/// Time during which a poll yields the processor. Later polls sleep.
+const YIELD_TIME: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_micros(100);
+
+/// Result codes (`ncclResult_t`).
+const SUCCESS: c_int = 0;
+const IN_PROGRESS: c_int = 7;
+/// The data type of bytes (`ncclUint8`).
+const UINT8: c_int = 1;
+/// A field of a configuration without a value.
+const UNDEFINED: c_int = c_int::MIN;
+
+/// `ncclUniqueId`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct UniqueId([u8; ID_BYTES]);
+
+/// `ncclConfig_t` of NCCL 2.18. Later versions read as many bytes as `size` says.
+#[repr(C)]
+struct Config {
+    size: usize,
+    magic: c_uint,
+    version: c_uint,
+    blocking: c_int,
+    cga_cluster_size: c_int,
+    min_ctas: c_int,
+    max_ctas: c_int,
+    net_name: *const c_char,
+    split_share: c_int,
+    /// Padding in 2.18, a field that may be undefined in later versions.
+    padding: c_int,
+}
+
+type Comm = *mut c_void;
+
+/// Function pointers of the NCCL library. C enums are passed as integers.
+struct NcclApi {
+    get_version: unsafe extern "C" fn(*mut c_int) -> c_int,
+    get_unique_id: unsafe extern "C" fn(*mut UniqueId) -> c_int,
+    comm_init_rank_config: unsafe extern "C" fn(*mut Comm, c_int, UniqueId, c_int, *mut Config) -> c_int,
+    comm_finalize: unsafe extern "C" fn(Comm) -> c_int,
+    comm_destroy: unsafe extern "C" fn(Comm) -> c_int,
+    comm_abort: unsafe extern "C" fn(Comm) -> c_int,
+    comm_get_async_error: unsafe extern "C" fn(Comm, *mut c_int) -> c_int,
+    group_start: unsafe extern "C" fn() -> c_int,
+    group_end: unsafe extern "C" fn() -> c_int,
+    send: unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Comm, sys::CUstream) -> c_int,
+    recv: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Comm, sys::CUstream) -> c_int,
+    get_error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+    get_last_error: unsafe extern "C" fn(Comm) -> *const c_char,
+    _library: ManuallyDrop<Loaded>,
+}
+
+impl NcclApi {
+    fn load_functions() -> std::result::Result<NcclApi, Missing> {
+        let loaded = libraries::load(&LibrarySpec::nccl())?;
+        // SAFETY: the type of each field is the function's signature in nccl.h. The library is never closed.
+        unsafe {
+            Ok(NcclApi {
+                get_version: loaded.symbol("ncclGetVersion")?,
+                get_unique_id: loaded.symbol("ncclGetUniqueId")?,
+                comm_init_rank_config: loaded.symbol("ncclCommInitRankConfig")?,
+                comm_finalize: loaded.symbol("ncclCommFinalize")?,
+                comm_destroy: loaded.symbol("ncclCommDestroy")?,
+                comm_abort: loaded.symbol("ncclCommAbort")?,
+                comm_get_async_error: loaded.symbol("ncclCommGetAsyncError")?,
+                group_start: loaded.symbol("ncclGroupStart")?,
+                group_end: loaded.symbol("ncclGroupEnd")?,
+                send: loaded.symbol("ncclSend")?,
+                recv: loaded.symbol("ncclRecv")?,
+                get_error_string: loaded.symbol("ncclGetErrorString")?,
+                get_last_error: loaded.symbol("ncclGetLastError")?,
+                _library: ManuallyDrop::new(loaded),
+            })
+        }
+    }
+
+    /// Returns the functions of NCCL, or in one line why they are missing. The first call loads the library.
+    fn shared() -> std::result::Result<&'static NcclApi, String> {
+        static SHARED: OnceLock<std::result::Result<NcclApi, Missing>> = OnceLock::new();
+        SHARED.get_or_init(NcclApi::load_functions).as_ref().map_err(|missing| missing.to_string())
+    }
+
+    /// Returns the error for result code `code` of the function `call`.
+    fn failure(&self, call: &str, code: c_int, comm: Comm) -> Error {
+        let text = |text: *const c_char| {
+            if text.is_null() {
+                return String::new();
+            }
+            // SAFETY: NCCL returns null or a NUL-terminated string that lives at least until the next call on this thread.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().replace('\n', " ")
+        };
+        // SAFETY: the function takes any code.
+        let name = text(unsafe { (self.get_error_string)(code) });
+        // SAFETY: the function takes null or a communicator, and `comm` is one of them.
+        let detail = text(unsafe { (self.get_last_error)(comm) });
+        let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
+        Error::backend("nccl", "mesh", format!("{call} failed: {name} ({code}){detail}"))
+    }
+
+    fn check(&self, call: &str, code: c_int, comm: Comm) -> Result<()> {
+        if matches!(code, SUCCESS | IN_PROGRESS) { Ok(()) } else { Err(self.failure(call, code, comm)) }
+    }
+}
+
+/// Loads NCCL. Returns its version, or in one line why it cannot be used.
+pub(super) fn version() -> std::result::Result<String, String> {
+    let api = NcclApi::shared()?;
+    let mut version = 0;
+    // SAFETY: the out-pointer is a local.
+    let code = unsafe { (api.get_version)(&mut version) };
+    let text = format!("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+    match code {
+        SUCCESS if version >= OLDEST_VERSION => Ok(text),
+        SUCCESS => Err(format!("NCCL {text} is too old; 2.18 is needed: pip install -U nvidia-nccl-cu13 (or -cu12)")),
+        _ => Err(format!("NCCL returns no version ({code})")),
+    }
+}
+
+/// Returns the identifier of a new group.
+pub(super) fn new_id() -> Result<Vec<u8>> {
+    let api = NcclApi::shared().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
+    let mut id = UniqueId([0; ID_BYTES]);
+    // SAFETY: the out-pointer is a local.
+    api.check("ncclGetUniqueId", unsafe { (api.get_unique_id)(&mut id) }, ptr::null_mut())?;
+    Ok(id.0.to_vec())
+}
+
+/// A range of device memory that is sent to a rank or received from it.
+#[derive(Clone, Copy)]
+pub(super) struct Range<'a> {
+    pub rank: usize,
+    pub memory: &'a DeviceBuffer,
+    /// Offset in bytes.
+    pub offset: usize,
+    /// Size in bytes, at least 1.
+    pub nbytes: usize,
+}
+
+/// A communicator. Its user holds a lock, since NCCL allows one call at a time.
+pub(super) struct Handle {
+    api: &'static NcclApi,
+    context: &'static Context,
+    comm: Comm,
+    size: usize,
+}
+
+// SAFETY: NCCL allows a communicator on any thread, one call at a time. A lock around the handle ensures that.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    /// Joins a group of `size` ranks as rank `rank`, with the device of `context`.
+    pub fn join(context: &'static Context, id: &[u8], size: usize, rank: usize, keep_waiting: KeepWaiting) -> Result<Handle> {
+        let api = NcclApi::shared().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
+        let invalid = || Error::value("mesh", "the identifier or the size of the group is not one of NCCL");
+        let id = UniqueId(id.try_into().map_err(|_| invalid())?);
+        let (ranks, own) = (c_int::try_from(size).map_err(|_| invalid())?, c_int::try_from(rank).map_err(|_| invalid())?);
+        let mut config = Config {
+            size: size_of::<Config>(),
+            magic: 0xcafe_beef,
+            version: OLDEST_VERSION.unsigned_abs(),
+            blocking: 0,
+            cga_cluster_size: UNDEFINED,
+            min_ctas: UNDEFINED,
+            max_ctas: UNDEFINED,
+            net_name: ptr::null(),
+            split_share: UNDEFINED,
+            padding: UNDEFINED,
+        };
+        bind(context)?;
+        let mut comm = ptr::null_mut();
+        // SAFETY: the context is current, the out-pointers are locals, and the configuration has the layout that its size and version state.
+        let code = unsafe { (api.comm_init_rank_config)(&mut comm, ranks, id, own, &mut config) };
+        api.check("ncclCommInitRankConfig", code, ptr::null_mut())?;
+        if comm.is_null() {
+            return Err(Error::backend("nccl", "mesh", "ncclCommInitRankConfig returned no communicator"));
+        }
+        let handle = Handle { api, context, comm, size };
+        let ready = handle.await_ready("ncclCommInitRankConfig", keep_waiting);
+        bind(context)?;
+        match ready {
+            Ok(()) => Ok(handle),
+            Err(error) => {
+                handle.abort();
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the state of the last call: [`SUCCESS`], [`IN_PROGRESS`] or an error.
+    fn state(&self) -> Result<c_int> {
+        let mut state = SUCCESS;
+        // SAFETY: the communicator exists, and the out-pointer is a local.
+        let code = unsafe { (self.api.comm_get_async_error)(self.comm, &mut state) };
+        self.api.check("ncclCommGetAsyncError", code, self.comm).map(|()| state)
+    }
+
+    /// Waits until the last call is done.
+    fn await_ready(&self, call: &str, keep_waiting: KeepWaiting) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            match self.state()? {
+                SUCCESS => return Ok(()),
+                IN_PROGRESS => keep_waiting()?,
+                code => return Err(self.api.failure(call, code, self.comm)),
+            }
+            if started.elapsed() < YIELD_TIME { std::thread::yield_now() } else { std::thread::sleep(POLL_INTERVAL) }
+        }
+    }
+
+    /// Queues sends and receives as one group on this thread's stream of the context. The caller has prepared the memory for that stream.
+    ///
+    /// # Errors
+    /// A range outside its memory, an error of NCCL or of `keep_waiting`. The caller aborts the communicator.
+    pub fn exchange(&self, sends: &[Range], receives: &[Range], keep_waiting: KeepWaiting) -> Result<()> {
+        if self.context.is_capturing() {
+            return Err(Error::value("graph", "an exchange between processes cannot be captured"));
+        }
+        let checked = |range: &Range| {
+            if range.rank >= self.size || range.nbytes == 0 || !ptr::eq(range.memory.context(), self.context) {
+                return Err(Error::value("mesh", "a piece is empty, on another device, or of a rank out of range"));
+            }
+            let address = range.memory.address_range(range.offset, range.nbytes);
+            let address = address.map_err(|e| core_error("nccl", "mesh", self.context.device(), e))?;
+            Ok((address as usize, range.nbytes, range.rank as c_int))
+        };
+        let sends = sends.iter().map(checked).collect::<Result<Vec<_>>>()?;
+        let receives = receives.iter().map(checked).collect::<Result<Vec<_>>>()?;
+        bind(self.context)?;
+        let stream = self.context.stream();
+        // SAFETY: the function takes no arguments. The group ends below on every path.
+        self.api.check("ncclGroupStart", unsafe { (self.api.group_start)() }, self.comm)?;
+        let mut queued = Ok(());
+        for (address, nbytes, rank) in sends {
+            // SAFETY: the communicator and the stream exist. The range was checked against its buffer, which is freed in stream order.
+            let code = unsafe { (self.api.send)(address as *const c_void, nbytes, UINT8, rank, self.comm, stream) };
+            queued = queued.and(self.api.check("ncclSend", code, self.comm));
+        }
+        for (address, nbytes, rank) in receives {
+            // SAFETY: as for `send`.
+            let code = unsafe { (self.api.recv)(address as *mut c_void, nbytes, UINT8, rank, self.comm, stream) };
+            queued = queued.and(self.api.check("ncclRecv", code, self.comm));
+        }
+        // SAFETY: the group was started on this thread.
+        let ended = self.api.check("ncclGroupEnd", unsafe { (self.api.group_end)() }, self.comm);
+        queued.and(ended)?;
+        let ready = self.await_ready("ncclGroupEnd", keep_waiting);
+        bind(self.context)?;
+        ready
+    }
+
+    /// Returns the first asynchronous error.
+    pub fn check(&self) -> Result<()> {
+        match self.state()? {
+            SUCCESS | IN_PROGRESS => Ok(()),
+            code => Err(self.api.failure("an exchange", code, self.comm)),
+        }
+    }
+
+    /// Ends all exchanges and frees the communicator.
+    pub fn abort(self) {
+        // A lost device does not prevent the end of the communicator.
+        let _ = bind(self.context);
+        // SAFETY: the communicator exists, and `self` is its only owner.
+        let code = unsafe { (self.api.comm_abort)(self.comm) };
+        if code != SUCCESS {
+            tracing::debug!("ncclCommAbort returned {code}");
+        }
+        let _ = bind(self.context);
+    }
+
+    /// Waits for queued exchanges, at most for `limit`, and frees the communicator.
+    pub fn close(self, limit: Duration) {
+        let end = Instant::now() + limit;
+        let mut keep_waiting = || if Instant::now() < end { Ok(()) } else { Err(Error::value("mesh", "exchanges do not end")) };
+        let bound = bind(self.context);
+        // SAFETY: the communicator exists.
+        let finalized = bound.and_then(|()| self.api.check("ncclCommFinalize", unsafe { (self.api.comm_finalize)(self.comm) }, self.comm));
+        if finalized.and_then(|()| self.await_ready("ncclCommFinalize", &mut keep_waiting)).is_err() {
+            return self.abort();
+        }
+        // SAFETY: the communicator exists and is finalized, and `self` is its only owner.
+        let code = unsafe { (self.api.comm_destroy)(self.comm) };
+        if code != SUCCESS {
+            tracing::debug!("ncclCommDestroy returned {code}");
+        }
+    }
+}
+
+/// Makes the context current. NCCL's own runtime may have changed the thread's context.
+fn bind(context: &Context) -> Result<()> {
+    context.rebind().map_err(|e| core_error("nccl", "mesh", context.device(), e))
+}
+
+unsafe extern "C" {
+    fn atexit(f: extern "C" fn()) -> c_int;
+}
+
+/// Registers `f` with the C library's `atexit`. It runs before the exit handlers of libraries that are loaded already.
+pub(super) fn register_at_exit(f: extern "C" fn()) {
+    // SAFETY: the function is `atexit` of ISO C. Its argument has the required signature and lives as long as the process.
+    if unsafe { atexit(f) } != 0 {
+        tracing::debug!("atexit failed: the end of the process may interrupt exchanges of other processes");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_has_the_layout_of_version_2_18() {
+        assert_eq!((size_of::<Config>(), std::mem::offset_of!(Config, net_name), std::mem::offset_of!(Config, split_share)), (48, 32, 40));
+        assert_eq!(size_of::<UniqueId>(), ID_BYTES);
+    }
+
+    #[test]
+    fn identifiers_of_another_size_are_refused_without_the_library() {
+        match version() {
+            Ok(_) => assert_ne!(new_id().unwrap(), new_id().unwrap()),
+            Err(reason) => assert_eq!(new_id().unwrap_err().to_string(), format!("[mesh] nccl failed: {reason}")),
+        }
+    }
+}

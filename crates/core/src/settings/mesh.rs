@@ -1,0 +1,76 @@
+//! Settings of meshes over several processes: address, secret, time limit and engine.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::settings::{SettingCheck, env};
+
+/// Address at which rank 0 of a mesh listens.
+pub const ADDRESS_VARIABLE: &str = "CUPRUM_MESH_ADDRESS";
+/// Secret that the processes of a mesh share.
+pub const SECRET_VARIABLE: &str = "CUPRUM_MESH_SECRET";
+/// Time limit of each wait for another process.
+pub const TIMEOUT_VARIABLE: &str = "CUPRUM_MESH_TIMEOUT";
+/// Engine that moves data between processes.
+pub const ENGINE_VARIABLE: &str = "CUPRUM_MESH_ENGINE";
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time limit, in seconds.
+const MAX_TIMEOUT: u64 = 1_000_000;
+
+/// Engine of a mesh over several processes (`CUPRUM_MESH_ENGINE`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MeshEngine {
+    /// The library of the devices' kind, such as NCCL, if all ranks have it; else TCP. The default.
+    Auto,
+    /// TCP, with copies through host memory.
+    Tcp,
+}
+
+/// Returns the value of `CUPRUM_MESH_ADDRESS`, a host and a port such as `node0:29500`; `None` if it is not set.
+///
+/// # Errors
+/// [`Error::Setting`] for text of another form.
+pub fn address() -> Result<Option<String>> {
+    let Some(text) = env(ADDRESS_VARIABLE) else { return Ok(None) };
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(Some(text)),
+        _ => Err(Error::Setting { variable: ADDRESS_VARIABLE, message: format!("'{text}' is not an address; use HOST:PORT") }),
+    }
+}
+
+/// Returns the value of `CUPRUM_MESH_SECRET`; `None` if it is not set.
+pub fn secret() -> Option<String> {
+    env(SECRET_VARIABLE)
+}
+
+/// Returns the value of `CUPRUM_MESH_TIMEOUT`, by default 60 seconds.
+///
+/// # Errors
+/// [`Error::Setting`] if the value is not a number of seconds from 1 to 1,000,000.
+pub fn timeout() -> Result<Duration> {
+    let Some(text) = env(TIMEOUT_VARIABLE) else { return Ok(DEFAULT_TIMEOUT) };
+    match text.parse::<u64>() {
+        Ok(seconds @ 1..=MAX_TIMEOUT) => Ok(Duration::from_secs(seconds)),
+        _ => {
+            let message = format!("'{text}' is not a number of seconds; use 1 to {MAX_TIMEOUT}");
+            Err(Error::Setting { variable: TIMEOUT_VARIABLE, message })
+        }
+    }
+}
+
+/// Returns the value of `CUPRUM_MESH_ENGINE`.
+///
+/// # Errors
+/// [`Error::Setting`] for an unknown value.
+pub fn engine() -> Result<MeshEngine> {
+    match env(ENGINE_VARIABLE).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "auto" => Ok(MeshEngine::Auto),
+        "tcp" => Ok(MeshEngine::Tcp),
+        other => Err(Error::Setting { variable: ENGINE_VARIABLE, message: format!("'{other}' is not known; use auto or tcp") }),
+    }
+}
+
+inventory::submit! {
+    SettingCheck { variable: ADDRESS_VARIABLE, needs_devices: false, run: || address().and(timeout()).and(engine()).map(|_| ()) }
+}

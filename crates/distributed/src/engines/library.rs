@@ -1,0 +1,176 @@
+//! Engine of a library of the devices' kind, such as NCCL: pieces travel between device memories without the host.
+//!
+//! Exchanges are queued on the devices. A thread watches them: after a failure, a closed connection or the time limit, it ends the queued
+//! exchanges. Received values are then undefined, so that readers check for a failure after they have read.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use cuprum_core::device::collectives::{Communicator, ReceivedPiece, SentPiece};
+use cuprum_core::device::{DeviceEvent, driver};
+use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, StoredArray, Stream};
+
+use super::{Engine, Piece, Transfer};
+use crate::processes::world::World;
+
+/// Time between two looks at queued exchanges.
+const WATCH_INTERVAL: Duration = Duration::from_millis(5);
+/// Time between two looks if no exchange is queued.
+const IDLE_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Time for the data of a rank that has ended to arrive.
+const CLOSED_GRACE: Duration = Duration::from_millis(400);
+
+/// An exchange that is queued on the device.
+struct Queued {
+    /// Reached when the device begins the exchange.
+    begin: Box<dyn DeviceEvent>,
+    end: Box<dyn DeviceEvent>,
+    /// Time at which the watching thread has seen that the device has begun the exchange.
+    seen: Option<Instant>,
+    /// Ranks that send to this one or receive from it.
+    ranks: Vec<usize>,
+}
+
+/// Sends and receives by a [`Communicator`].
+pub(crate) struct LibraryEngine(Arc<State>);
+
+struct State {
+    name: &'static str,
+    world: Arc<World>,
+    communicator: Box<dyn Communicator>,
+    queued: Mutex<VecDeque<Queued>>,
+}
+
+impl LibraryEngine {
+    /// Returns the engine, and starts the thread that watches exchanges.
+    ///
+    /// # Errors
+    /// A thread that cannot be started.
+    pub fn new(name: &'static str, world: Arc<World>, communicator: Box<dyn Communicator>) -> Result<LibraryEngine> {
+        let state = Arc::new(State { name, world, communicator, queued: Mutex::new(VecDeque::new()) });
+        let watched = state.clone();
+        let watch = move || {
+            while watched.watch() {
+                let is_idle = watched.queued.lock().unwrap_or_else(|e| e.into_inner()).is_empty();
+                watched.world.await_change(if is_idle { IDLE_INTERVAL } else { WATCH_INTERVAL });
+            }
+        };
+        let started = std::thread::Builder::new().name("cuprum-mesh-watch".into()).spawn(watch);
+        started.map_err(|e| Error::system("mesh thread", e))?;
+        Ok(LibraryEngine(state))
+    }
+}
+
+impl State {
+    /// Removes exchanges that are done. After a failure, ends the others and returns false.
+    fn watch(&self) -> bool {
+        match self.world.check().and_then(|()| self.communicator.check()).and_then(|()| self.check_queued()) {
+            Ok(()) => true,
+            Err(error) => {
+                // The failure is kept first: a reader that sees values of an ended exchange then sees the failure too.
+                self.world.fail_after_grace(error);
+                self.communicator.abort();
+                self.queued.lock().unwrap_or_else(|e| e.into_inner()).clear();
+                false
+            }
+        }
+    }
+
+    /// Removes exchanges that are done. Returns an error if the first of the others does not end.
+    fn check_queued(&self) -> Result<()> {
+        let mut queued = self.queued.lock().unwrap_or_else(|e| e.into_inner());
+        while let Some(first) = queued.front_mut() {
+            // An error of the device is returned by the next call on it. It is no failure of the mesh, since a process that ends has it too.
+            if first.end.is_reached().unwrap_or(true) {
+                queued.pop_front();
+                continue;
+            }
+            if first.seen.is_none() && first.begin.is_reached().unwrap_or(false) {
+                first.seen = Some(Instant::now());
+            }
+            let Some(seen) = first.seen else { return Ok(()) };
+            let closed = self.world.closed_ranks().find(|rank| first.ranks.contains(rank));
+            if let Some(rank) = closed.filter(|_| seen.elapsed() > CLOSED_GRACE) {
+                return Err(Error::Rank { op: "mesh", rank, message: "closed its connection".into() });
+            }
+            if seen.elapsed() > self.world.timeout() {
+                return Err(self.world.late(first.ranks.first().copied().unwrap_or(self.world.rank())));
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LibraryEngine {
+    fn drop(&mut self) {
+        self.0.world.end();
+    }
+}
+
+impl Engine for LibraryEngine {
+    fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], piece: Piece) -> Result<Vec<(usize, NdArray)>> {
+        let state = &self.0;
+        let device = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
+        let own = state.world.rank();
+        state.world.exchange(dtype, transfers, |_| {
+            let (mut sends, mut receives, mut indices) = (Vec::new(), Vec::new(), Vec::new());
+            for (n, transfer) in transfers.iter().enumerate() {
+                let nbytes = transfer.nbytes(dtype);
+                if transfer.from == own {
+                    let array = piece(n)?.stored()?;
+                    let byte_offset = array.layout().offset() * dtype.itemsize();
+                    sends.push(SentPiece { to: transfer.to, buffer: array.buffer().clone(), byte_offset, nbytes });
+                } else if transfer.to == own {
+                    receives.push(ReceivedPiece { from: transfer.from, nbytes });
+                    indices.push(n);
+                }
+            }
+            let mut ranks: Vec<usize> = sends.iter().map(|s| s.to).chain(receives.iter().map(|r| r.from)).collect();
+            ranks.sort_unstable();
+            ranks.dedup();
+            let Some(&first) = ranks.first() else { return Ok(Vec::new()) };
+            let stream = Stream::current(device);
+            let begin = driver(device)?.record_event(stream)?;
+            let started = Instant::now();
+            let mut patience = state.world.patience(first);
+            let mut keep_waiting = || {
+                if let Some(rank) = state.world.closed_ranks().find(|rank| ranks.contains(rank)) {
+                    return Err(Error::Rank { op: "mesh", rank, message: "closed its connection".into() });
+                }
+                patience(started.elapsed())
+            };
+            let buffers = state.communicator.exchange(&sends, &receives, &mut keep_waiting)?;
+            let end = driver(device)?.record_event(stream)?;
+            state.queued.lock().unwrap_or_else(|e| e.into_inner()).push_back(Queued { begin, end, seen: None, ranks });
+            let array = |(n, buffer): (usize, Arc<dyn cuprum_core::device::Buffer>)| {
+                Ok((n, NdArray::from(StoredArray::new(dtype, Layout::contiguous(&transfers[n].shape)?, buffer)?)))
+            };
+            indices.into_iter().zip(buffers).map(array).collect()
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        self.0.world.check()
+    }
+
+    fn fail(&self, error: &Error) {
+        self.0.world.fail(error.clone());
+    }
+
+    fn settle(&self) -> Result<()> {
+        loop {
+            self.0.world.check()?;
+            if self.0.queued.lock().unwrap_or_else(|e| e.into_inner()).is_empty() {
+                return self.0.world.check();
+            }
+            std::thread::sleep(WATCH_INTERVAL / 5);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Engine `tcp`: pieces travel over connections between processes, through host memory.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, StoredArray};
+
+use super::{Engine, Piece, Transfer};
+use crate::processes::ledger::{ROUND_BYTES, Round, difference};
+use crate::processes::world::{Job, World};
+
+/// Sends and receives over the connections of a [`World`].
+pub(crate) struct Tcp {
+    world: Arc<World>,
+    reason: String,
+}
+
+impl Tcp {
+    /// Returns the engine over `world`. `reason` says why the ranks use no library of their devices.
+    pub fn new(world: Arc<World>, reason: String) -> Tcp {
+        Tcp { world, reason }
+    }
+
+    /// Queues the pieces of this rank, one job per receiving rank. Returns the number of jobs.
+    fn send(
+        &self,
+        dtype: DType,
+        transfers: &[Transfer],
+        round: &Round,
+        piece: Piece,
+        done: &std::sync::mpsc::Sender<Result<()>>,
+    ) -> Result<usize> {
+        let own = self.world.rank();
+        let mut count = 0;
+        for to in other_ranks(own, self.world.size()) {
+            let mut pieces: Vec<Box<dyn AsRef<[u8]> + Send>> = Vec::new();
+            for (n, transfer) in transfers.iter().enumerate().filter(|(_, t)| t.from == own && t.to == to) {
+                let bytes = HostBytes::new(&piece(n)?)?;
+                if bytes.as_ref().len() != transfer.nbytes(dtype) {
+                    return Err(Error::value("mesh", "a piece does not have the size of its transfer"));
+                }
+                pieces.push(Box::new(bytes));
+            }
+            if !pieces.is_empty() {
+                self.world.send(to, Job { header: round.encode().to_vec(), pieces, done: done.clone() })?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Receives the pieces for this rank.
+    fn receive(&self, member: Device, dtype: DType, transfers: &[Transfer], round: &Round) -> Result<Vec<(usize, NdArray)>> {
+        let own = self.world.rank();
+        let mut received = Vec::new();
+        for from in other_ranks(own, self.world.size()) {
+            let mut expected = transfers.iter().enumerate().filter(|(_, t)| t.to == own && t.from == from).peekable();
+            if expected.peek().is_none() {
+                continue;
+            }
+            let mut header = [0; ROUND_BYTES];
+            self.world.receive(from, &mut header)?;
+            let other = Round::decode(&header);
+            if other != *round {
+                let message = difference(round, &other);
+                let message =
+                    message.unwrap_or_else(|| format!("runs another program: it is at exchange {}, not {}", other.number, round.number));
+                return Err(self.world.fail_by_difference(from, message));
+            }
+            for (n, transfer) in expected {
+                let mut buffer = HostBuffer::uninit(transfer.nbytes(dtype))?;
+                self.world.receive(from, buffer.as_mut_bytes()?)?;
+                if dtype == DType::Bool {
+                    buffer.normalize_bools()?;
+                }
+                let array = StoredArray::new(dtype, Layout::contiguous(&transfer.shape)?, Arc::new(buffer))?;
+                received.push((n, NdArray::from(array).to_device(member)?));
+            }
+        }
+        Ok(received)
+    }
+}
+
+/// Returns the ranks other than `own`, from the next one on. Each rank begins with another one, so that not all send to one rank first.
+fn other_ranks(own: usize, size: usize) -> impl Iterator<Item = usize> {
+    (1..size).map(move |n| (own + n) % size)
+}
+
+/// The elements of a C-contiguous array in host memory.
+struct HostBytes(StoredArray);
+
+impl HostBytes {
+    fn new(array: &NdArray) -> Result<HostBytes> {
+        let host = array.to_device(Device::CPU)?.stored()?;
+        if host.layout().is_c_contiguous() { Ok(HostBytes(host)) } else { NdArray::from(host).copy()?.stored().map(HostBytes) }
+    }
+}
+
+impl AsRef<[u8]> for HostBytes {
+    fn as_ref(&self) -> &[u8] {
+        let item = self.0.dtype().itemsize();
+        let start = self.0.layout().offset() * item;
+        let buffer: Option<&HostBuffer> = self.0.buffer().as_any().downcast_ref();
+        buffer.and_then(|buffer| buffer.as_bytes().get(start..start + self.0.layout().size() * item)).unwrap_or_default()
+    }
+}
+
+impl Drop for Tcp {
+    fn drop(&mut self) {
+        self.world.end();
+    }
+}
+
+impl Engine for Tcp {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn reason(&self) -> Option<&str> {
+        Some(&self.reason)
+    }
+
+    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], piece: Piece) -> Result<Vec<(usize, NdArray)>> {
+        let member = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
+        self.world.exchange(dtype, transfers, |round| {
+            let (done, results) = channel();
+            let jobs = self.send(dtype, transfers, &round, piece, &done)?;
+            drop(done);
+            let received = self.receive(member, dtype, transfers, &round)?;
+            self.world.await_sent(&results, jobs)?;
+            Ok(received)
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        self.world.check()
+    }
+
+    fn fail(&self, error: &Error) {
+        self.world.fail(error.clone());
+    }
+}

@@ -1,0 +1,142 @@
+//! Meshes over the processes that a launcher has started.
+
+use std::sync::{Arc, Mutex};
+
+use cuprum_core::device::collectives::{CollectiveLibrary, Place};
+use cuprum_core::settings::mesh as settings;
+use cuprum_core::{Device, Error, Result, random};
+
+use crate::engines::{Engine, LibraryEngine, Tcp};
+use crate::mesh::{KIND, Mesh, rank_count};
+use crate::processes::engine_choice::{EngineChoice, offer_of};
+use crate::processes::launch::{Launch, find};
+use crate::processes::links::connect;
+use crate::processes::rendezvous::{Candidate, meet};
+use crate::processes::world::World;
+
+/// This process as a rank of the launcher's processes. All meshes over these processes share the connections.
+#[derive(Clone)]
+struct Member {
+    rank: usize,
+    size: usize,
+    device: Device,
+    engine: Arc<dyn Engine>,
+}
+
+/// Set by the first mesh over several processes. A failed rendezvous is kept too, since the other processes have ended.
+static MEMBER: Mutex<Option<Result<Member>>> = Mutex::new(None);
+
+impl Mesh {
+    /// Returns the mesh of one axis over all processes of the launcher: `torchrun`, `mpirun` of Open MPI, or `srun` of Slurm.
+    ///
+    /// The first call waits until all processes call this function. Each process has one rank: the GPU with the number of its rank on the
+    /// machine, or the host if the default device is the host. Without a launcher, the mesh has one rank on the current device.
+    ///
+    /// All processes have to run the same operations on the mesh in the same order. `docs/distributed.md` lists variables and failures.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a missing or invalid variable. [`Error::Rank`] for a process that does not come in time, exists twice, or has
+    /// another number of processes, secret, or version of cuprum.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # mod cuprum { pub use cuprum_core::*; pub mod distributed { pub use cuprum_distributed::*; } }
+    /// use cuprum::distributed::Mesh;
+    /// use cuprum::{arange, with_device};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let mesh = Mesh::from_env()?;
+    /// let sum = with_device(mesh.device(), || arange(0, 1000, 1)?.sum(()))?; // each process has the sum
+    /// assert_eq!(sum.item()?, 499500.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_env() -> Result<Mesh> {
+        match member()? {
+            Some(member) => Mesh::add(&[member.size], &[member.device], member.rank, member.engine),
+            None => Mesh::devices(&[Device::current()?]),
+        }
+    }
+
+    /// Returns a mesh of the given shape over all processes of the launcher. Ranks count in C order. See [`Mesh::from_env`].
+    ///
+    /// # Errors
+    /// The errors of [`Mesh::from_env`]; another number of processes than ranks.
+    pub fn from_env_grid(shape: &[usize]) -> Result<Mesh> {
+        let (ranks, member) = (rank_count(shape)?, member()?);
+        let size = member.as_ref().map_or(1, |member| member.size);
+        if ranks != size {
+            return Err(Error::value("mesh", format!("a mesh of shape {shape:?} has {ranks} ranks, but there are {size} processes")));
+        }
+        match member {
+            Some(member) => Mesh::add(shape, &[member.device], member.rank, member.engine),
+            None => Mesh::grid_of_devices(shape, &[Device::current()?]),
+        }
+    }
+}
+
+/// Returns this process as one of several, or `None` if it is alone. The first call meets the other processes.
+fn member() -> Result<Option<Member>> {
+    let variable = |name: &str| std::env::var(name).ok().map(|text| text.trim().to_string()).filter(|text| !text.is_empty());
+    let Some(launch) = find(&variable, settings::address()?)? else { return Ok(None) };
+    let mut member = MEMBER.lock().unwrap_or_else(|e| e.into_inner());
+    member.get_or_insert_with(|| join(launch)).clone().map(Some)
+}
+
+/// Meets the other processes, connects to them and opens the engine.
+fn join(launch: Launch) -> Result<Member> {
+    let Launch { rank, size, local_rank, address } = launch;
+    let device = device_of(local_rank)?;
+    let timeout = settings::timeout()?;
+    let candidate = Candidate {
+        rank,
+        size,
+        address,
+        secret: settings::secret(),
+        timeout,
+        version: env!("CARGO_PKG_VERSION").into(),
+        offer: offer_of(device, settings::engine()?),
+        entropy: random::fresh_entropy(),
+    };
+    let meeting = meet(&candidate)?;
+    let world = World::start(rank, size, timeout, connect(&candidate, &meeting)?)?;
+    random::share_entropy(meeting.entropy);
+    let engine: Arc<dyn Engine> = match &meeting.engine {
+        EngineChoice::Tcp { reason } => Arc::new(Tcp::new(world, reason.clone())),
+        EngineChoice::Library { name, id } => {
+            let library = CollectiveLibrary::of_kind(device.kind().name()).filter(|library| library.name == name);
+            let library = library.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} has no library {name}") })?;
+            let started = std::time::Instant::now();
+            let mut patience = world.patience((rank + 1) % size);
+            let joined = (library.join)(Place { id, size, rank, device }, &mut || patience(started.elapsed()));
+            let communicator = joined.map_err(|error| {
+                let error = world.fail(error);
+                world.end();
+                error
+            })?;
+            Arc::new(LibraryEngine::new(library.name, world.clone(), communicator)?)
+        }
+    };
+    Ok(Member { rank, size, device, engine })
+}
+
+/// Returns the device of the process with number `local_rank` on its machine.
+fn device_of(local_rank: usize) -> Result<Device> {
+    let current = Device::current()?;
+    if current.kind().name() == KIND {
+        return Err(Error::value("mesh", format!("a rank cannot be on {current}, which is a mesh")));
+    }
+    if current == Device::CPU {
+        return Ok(current);
+    }
+    let devices: Vec<Device> = Device::all().into_iter().filter(|device| device.kind() == current.kind()).collect();
+    match devices[..] {
+        // Launchers may show each process only its own device.
+        [device] => Ok(device),
+        _ => devices.get(local_rank).copied().ok_or_else(|| {
+            let message =
+                format!("local rank {local_rank} has no device: this machine has {} of kind {}", devices.len(), current.kind().name());
+            Error::Device { op: "mesh", message }
+        }),
+    }
+}

@@ -1,0 +1,119 @@
+//! Acceptance of connections from other ranks. Each handshake runs on its own thread, so that a silent connection delays no other.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use cuprum_core::{Error, Result};
+
+use crate::processes::handshake::{Greeting, Session, receive};
+use crate::processes::wire::{prepare, until};
+
+/// Time limit of one handshake.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+/// Maximum number of handshakes at the same time. Further connections are closed.
+const MAX_HANDSHAKES: usize = 64;
+/// Maximum number of failed handshakes that an error lists.
+const MAX_FAILURES: usize = 4;
+/// Time between two looks for new connections.
+const ACCEPT_INTERVAL: Duration = Duration::from_millis(2);
+
+/// A connection whose greeting is authenticated.
+pub(crate) struct Incoming {
+    pub stream: TcpStream,
+    pub address: SocketAddr,
+    pub greeting: Greeting,
+    pub session: Session,
+}
+
+/// Accepts connections at one address.
+pub(crate) struct Acceptor {
+    listener: TcpListener,
+    secret: String,
+    sender: Sender<Incoming>,
+    incoming: Receiver<Incoming>,
+    /// Number of handshakes in progress.
+    active: Arc<AtomicUsize>,
+    /// Descriptions of failed handshakes.
+    failures: Arc<Mutex<Vec<String>>>,
+}
+
+impl Acceptor {
+    /// Accepts connections at `listener`.
+    pub fn new(listener: TcpListener, secret: &str) -> Result<Acceptor> {
+        listener.set_nonblocking(true).map_err(|e| Error::system("mesh listener", e))?;
+        let (sender, incoming) = channel();
+        let (active, failures) = (Arc::default(), Arc::default());
+        Ok(Acceptor { listener, secret: secret.into(), sender, incoming, active, failures })
+    }
+
+    /// Returns the port at which the acceptor listens.
+    pub fn port(&self) -> Result<u16> {
+        self.listener.local_addr().map(|address| address.port()).map_err(|e| Error::system("mesh listener", e))
+    }
+
+    /// Returns the next connection whose handshake succeeds, or `None` after `end`.
+    pub fn next(&self, end: Instant) -> Option<Incoming> {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, address)) => self.start_handshake(stream, address),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    if let Ok(incoming) = self.incoming.recv_timeout(ACCEPT_INTERVAL) {
+                        return Some(incoming);
+                    }
+                }
+                // Failures of one connection, such as a reset before it was accepted, or too many open files.
+                Err(e) => {
+                    self.add_failure(format!("a connection failed: {e}"));
+                    std::thread::sleep(ACCEPT_INTERVAL);
+                }
+            }
+            if Instant::now() >= end {
+                return self.incoming.try_recv().ok();
+            }
+        }
+    }
+
+    /// Returns the failed handshakes as a suffix of an error message.
+    pub fn failures(&self) -> String {
+        let failures = self.failures.lock().unwrap_or_else(|e| e.into_inner());
+        failures.iter().map(|failure| format!("; {failure}")).collect()
+    }
+
+    fn add_failure(&self, text: String) {
+        add(&self.failures, text);
+    }
+
+    fn start_handshake(&self, stream: TcpStream, address: SocketAddr) {
+        if self.active.fetch_add(1, Ordering::Relaxed) >= MAX_HANDSHAKES {
+            self.active.fetch_sub(1, Ordering::Relaxed);
+            return self.add_failure(format!("the connection from {address} was closed, since {MAX_HANDSHAKES} others were not ready"));
+        }
+        let (secret, sender, active, failures) = (self.secret.clone(), self.sender.clone(), self.active.clone(), self.failures.clone());
+        let run = move || {
+            let mut keep_waiting = until(Instant::now() + HANDSHAKE_LIMIT, 0, || "the handshake took too long".into());
+            let ready = prepare(&stream).map_err(|e| e.to_string());
+            let received = ready.and_then(|()| receive(&stream, &secret, &mut keep_waiting).map_err(|e| e.text()));
+            match received {
+                // The acceptor may be gone, which ends the connection.
+                Ok((greeting, session)) => drop(sender.send(Incoming { stream, address, greeting, session })),
+                Err(text) => add(&failures, format!("the connection from {address} {text}")),
+            }
+            active.fetch_sub(1, Ordering::Relaxed);
+        };
+        if std::thread::Builder::new().name("cuprum-handshake".into()).spawn(run).is_err() {
+            self.active.fetch_sub(1, Ordering::Relaxed);
+            self.add_failure(format!("no thread for the connection from {address}"));
+        }
+    }
+}
+
+fn add(failures: &Mutex<Vec<String>>, text: String) {
+    let mut failures = failures.lock().unwrap_or_else(|e| e.into_inner());
+    if failures.len() < MAX_FAILURES && !failures.contains(&text) {
+        failures.push(text);
+    }
+}

@@ -1,0 +1,76 @@
+//! Message authentication codes by HMAC-SHA-256 (RFC 2104), and nonces.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+/// Size of a hash or a nonce in bytes.
+pub(crate) const HASH_BYTES: usize = 32;
+const BLOCK_BYTES: usize = 64;
+
+/// A hash or a nonce.
+pub(crate) type Hash = [u8; HASH_BYTES];
+
+/// Returns the authentication code of a message that consists of `parts`. Each part counts with its length.
+pub(crate) fn code(secret: &str, parts: &[&[u8]]) -> Hash {
+    let mut message = Vec::new();
+    for part in parts {
+        message.extend((part.len() as u64).to_le_bytes());
+        message.extend(*part);
+    }
+    hmac(secret.as_bytes(), &message)
+}
+
+fn hmac(secret: &[u8], message: &[u8]) -> Hash {
+    let mut key = [0; BLOCK_BYTES];
+    if secret.len() > BLOCK_BYTES {
+        key[..HASH_BYTES].copy_from_slice(&Sha256::digest(secret));
+    } else {
+        key[..secret.len()].copy_from_slice(secret);
+    }
+    let inner = Sha256::new().chain_update(key.map(|byte| byte ^ 0x36)).chain_update(message).finalize();
+    Sha256::new().chain_update(key.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
+}
+
+/// Returns whether two codes are equal, in a time that does not depend on their bytes.
+pub(crate) fn is_equal(a: &Hash, b: &Hash) -> bool {
+    std::hint::black_box(a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b))) == 0
+}
+
+/// Returns a number that is used once. It need not be secret.
+pub(crate) fn nonce() -> Hash {
+    static DRAWN: AtomicU64 = AtomicU64::new(0);
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let random = [RandomState::new().hash_one("nonce"), RandomState::new().hash_one(time)];
+    let mut hash = Sha256::new().chain_update(time.to_le_bytes()).chain_update(std::process::id().to_le_bytes());
+    for word in random.into_iter().chain([DRAWN.fetch_add(1, Ordering::Relaxed)]) {
+        hash.update(word.to_le_bytes());
+    }
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Test cases 2 and 6 of RFC 4231.
+    #[test]
+    fn codes_are_those_of_the_standard() {
+        let hex = |hash: Hash| hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let want = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(hex(hmac(b"Jefe", b"what do ya want for nothing?")), want);
+        let want = "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54";
+        assert_eq!(hex(hmac(&[0xaa; 131], b"Test Using Larger Than Block-Size Key - Hash Key First")), want);
+    }
+
+    #[test]
+    fn codes_depend_on_the_secret_and_on_each_part() {
+        let codes = [code("a", &[b"bc", b"d"]), code("a", &[b"b", b"cd"]), code("b", &[b"bc", b"d"]), code("", &[b"bc", b"d"])];
+        for (n, a) in codes.iter().enumerate() {
+            assert!(codes.iter().enumerate().all(|(m, b)| is_equal(a, b) == (n == m)));
+        }
+        assert_ne!(nonce(), nonce());
+    }
+}

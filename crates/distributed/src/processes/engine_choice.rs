@@ -1,0 +1,89 @@
+//! The choice of the engine, which rank 0 makes from the offers of all ranks.
+
+use cuprum_core::Device;
+use cuprum_core::device::collectives::CollectiveLibrary;
+use cuprum_core::settings::mesh::MeshEngine;
+
+use crate::processes::handshake::Offer;
+
+/// The engine of a mesh over several processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EngineChoice {
+    /// TCP, and why no library is used.
+    Tcp { reason: String },
+    /// The library of the devices' kind, with the identifier of the group.
+    Library { name: String, id: Vec<u8> },
+}
+
+/// Returns the offer of a rank on `device`. Loads the library of the device's kind.
+pub(crate) fn offer_of(device: Device, setting: MeshEngine) -> Offer {
+    let kind = device.kind().name();
+    let none = |detail: String| Offer { kind: kind.into(), detail, ..Offer::default() };
+    if setting == MeshEngine::Tcp {
+        return none("CUPRUM_MESH_ENGINE is tcp".into());
+    }
+    let Some(library) = CollectiveLibrary::of_kind(kind) else { return none(format!("devices of kind {kind} have no such library")) };
+    let device_id = || (library.device_id)(device).map_err(|e| e.to_string());
+    match (library.load)().and_then(|version| Ok((version, device_id()?))) {
+        Ok((detail, device_id)) => Offer { kind: kind.into(), library: library.name.into(), detail, device_id },
+        Err(reason) => none(reason),
+    }
+}
+
+/// Returns why the ranks with these offers cannot use a library, or `None` if they can.
+pub(crate) fn obstacle(offers: &[Offer]) -> Option<String> {
+    let first = offers.first()?;
+    for (rank, offer) in offers.iter().enumerate() {
+        if offer.library.is_empty() {
+            return Some(format!("rank {rank}: {}", offer.detail));
+        }
+        if (&offer.library, &offer.kind, &offer.detail) != (&first.library, &first.kind, &first.detail) {
+            return Some(format!("rank {rank} has {} {}, rank 0 has {} {}", offer.library, offer.detail, first.library, first.detail));
+        }
+        if let Some(other) = offers[..rank].iter().position(|other| other.device_id == offer.device_id) {
+            return Some(format!("ranks {other} and {rank} are on the same device"));
+        }
+    }
+    None
+}
+
+/// Returns the engine for the offers of all ranks, in order.
+pub(crate) fn choose(offers: &[Offer]) -> EngineChoice {
+    if let Some(reason) = obstacle(offers) {
+        return EngineChoice::Tcp { reason };
+    }
+    let library = offers.first().and_then(|offer| CollectiveLibrary::of_kind(&offer.kind));
+    match library.map(|library| (library.name, (library.new_id)())) {
+        Some((name, Ok(id))) => EngineChoice::Library { name: name.into(), id },
+        Some((name, Err(e))) => EngineChoice::Tcp { reason: format!("rank 0: {name}: {e}") },
+        None => EngineChoice::Tcp { reason: "rank 0: the library is not registered".into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(id: u8) -> Offer {
+        Offer { kind: "gpu".into(), library: "lib".into(), detail: "2.1".into(), device_id: vec![id] }
+    }
+
+    #[test]
+    fn a_library_needs_equal_versions_and_different_devices() {
+        let reason = |offers: &[Offer]| obstacle(offers).unwrap_or_default();
+        assert_eq!(reason(&[offer(1), offer(2)]), "");
+        assert_eq!(reason(&[offer(1), offer(2), offer(1)]), "ranks 0 and 2 are on the same device");
+        let missing = Offer { library: String::new(), detail: "libx.so is missing".into(), ..offer(2) };
+        assert_eq!(reason(&[offer(1), missing.clone()]), "rank 1: libx.so is missing");
+        assert_eq!(reason(&[offer(1), Offer { detail: "2.2".into(), ..offer(2) }]), "rank 1 has lib 2.2, rank 0 has lib 2.1");
+        assert_eq!(choose(&[missing]), EngineChoice::Tcp { reason: "rank 0: libx.so is missing".into() });
+        let unknown = EngineChoice::Tcp { reason: "rank 0: the library is not registered".into() };
+        assert_eq!(choose(&[offer(1), offer(2)]), unknown);
+    }
+
+    #[test]
+    fn the_host_has_no_library() {
+        assert_eq!(offer_of(Device::CPU, MeshEngine::Auto).detail, "devices of kind cpu have no such library");
+        assert_eq!(offer_of(Device::CPU, MeshEngine::Tcp).detail, "CUPRUM_MESH_ENGINE is tcp");
+    }
+}

@@ -1,0 +1,209 @@
+//! The handshake of a new connection: each side proves that it knows the shared secret, and the connecting side says which rank it is.
+//!
+//! The accepting side sends a nonce. The connecting side answers with its own nonce, its greeting and a code over the three. The reply has a
+//! code over both nonces too, so that neither side accepts a recorded message.
+
+use std::net::TcpStream;
+
+use cuprum_core::{Error, Result};
+
+use crate::processes::authentication::{HASH_BYTES, Hash, code, is_equal, nonce};
+use crate::processes::wire::{Decoder, Encoder, KeepWaiting, MAX_TEXT, WireError, read_full, read_message, write_full, write_message};
+
+const MAGIC: &[u8; 8] = b"cuprumsh";
+/// Version of the messages in this module and of the frames between processes.
+const PROTOCOL: u16 = 1;
+const HEADER_BYTES: usize = 8 + 2 + HASH_BYTES;
+/// Largest greeting in bytes.
+const MAX_GREETING: usize = 6 * MAX_TEXT;
+
+/// The use of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Joining the mesh at rank 0.
+    Join,
+    /// Announcements of exchanges, and failures.
+    Control,
+    /// Pieces of arrays.
+    Data,
+}
+
+/// The means of a rank to exchange data by a library of its device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offer {
+    /// Kind of the rank's device.
+    pub kind: String,
+    /// Name of the library; empty if there is none.
+    pub library: String,
+    /// Version of the library, or the reason why there is none.
+    pub detail: String,
+    /// Identifier of the physical device.
+    pub device_id: Vec<u8>,
+}
+
+/// The first message of the connecting side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Greeting {
+    /// Version of this crate.
+    pub version: String,
+    /// Number of ranks of the mesh.
+    pub size: usize,
+    pub rank: usize,
+    pub purpose: Purpose,
+    /// Port at which the rank accepts connections of higher ranks.
+    pub port: u16,
+    pub offer: Offer,
+}
+
+impl Greeting {
+    fn encode(&self) -> Vec<u8> {
+        let Offer { kind, library, detail, device_id } = &self.offer;
+        let fields = Encoder::default().text(&self.version).u64(self.size as u64).u64(self.rank as u64).u8(self.purpose as u8);
+        fields.u64(u64::from(self.port)).text(kind).text(library).text(detail).bytes(device_id).0
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Greeting> {
+        let mut fields = Decoder(bytes);
+        let (version, size, rank) = (fields.text()?, fields.index()?, fields.index()?);
+        let code = fields.u8()?;
+        let purpose = [Purpose::Join, Purpose::Control, Purpose::Data].into_iter().find(|p| *p as u8 == code)?;
+        let port = u16::try_from(fields.u64()?).ok()?;
+        let offer = Offer { kind: fields.text()?, library: fields.text()?, detail: fields.text()?, device_id: fields.bytes()?.to_vec() };
+        Some(Greeting { version, size, rank, purpose, port, offer })
+    }
+}
+
+/// Whether a connection is accepted. The codes are those of the messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Accepted = 0,
+    /// The other side's greeting has an error.
+    Refused = 1,
+    /// The other side has another secret, so that the reply is not authenticated.
+    WrongSecret = 2,
+}
+
+/// The keys of one connection after its greeting.
+pub(crate) struct Session {
+    secret: String,
+    /// Nonce of the accepting side, then of the connecting side.
+    nonces: [Hash; 2],
+}
+
+impl Session {
+    fn reply_code(&self, status: Status, body: &[u8]) -> Hash {
+        code(&self.secret, &[b"reply", &self.nonces[0], &self.nonces[1], &[status as u8], body])
+    }
+
+    fn reply(&self, stream: &TcpStream, status: Status, body: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
+        let code = self.reply_code(status, body);
+        write_full(stream, &[status as u8], keep_waiting)?;
+        write_full(stream, &code, keep_waiting)?;
+        write_message(stream, body, keep_waiting)
+    }
+
+    /// Accepts the connection with the message `body`.
+    pub fn accept(&self, stream: &TcpStream, body: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
+        self.reply(stream, Status::Accepted, body, keep_waiting)
+    }
+
+    /// Refuses the connection because of a failure of rank `rank`.
+    pub fn refuse(&self, stream: &TcpStream, rank: usize, message: &str, keep_waiting: KeepWaiting) -> Result<(), WireError> {
+        self.reply(stream, Status::Refused, &Encoder::default().u64(rank as u64).text(message).0, keep_waiting)
+    }
+
+    /// Returns the message of the accepting side, rank `server`. It has at most `limit` bytes.
+    ///
+    /// # Errors
+    /// The error that the other side sends, another secret, or a closed connection.
+    pub fn await_reply(&self, stream: &TcpStream, server: usize, limit: usize, keep_waiting: KeepWaiting) -> Result<Vec<u8>> {
+        let of_server = |message: String| Error::Rank { op: "mesh", rank: server, message };
+        let (mut status, mut code) = ([0], [0; HASH_BYTES]);
+        read_full(stream, &mut status, keep_waiting).map_err(|e| e.of_rank(server))?;
+        read_full(stream, &mut code, keep_waiting).map_err(|e| e.of_rank(server))?;
+        let body = read_message(stream, limit, keep_waiting).map_err(|e| e.of_rank(server))?;
+        let status = [Status::Accepted, Status::Refused, Status::WrongSecret].into_iter().find(|s| *s as u8 == status[0]);
+        let status = status.filter(|s| *s == Status::WrongSecret || is_equal(&code, &self.reply_code(*s, &body)));
+        match status {
+            Some(Status::Accepted) => Ok(body),
+            Some(Status::Refused) => {
+                let mut fields = Decoder(&body);
+                let (rank, message) = (fields.index().unwrap_or(server), fields.text().unwrap_or_default());
+                Err(Error::Rank { op: "mesh", rank, message })
+            }
+            Some(Status::WrongSecret) => Err(of_server("has another secret; set CUPRUM_MESH_SECRET to the same text everywhere".into())),
+            None => Err(of_server("does not know the secret in CUPRUM_MESH_SECRET".into())),
+        }
+    }
+}
+
+fn header(nonce: &Hash) -> Vec<u8> {
+    [&MAGIC[..], &PROTOCOL.to_le_bytes(), nonce].concat()
+}
+
+/// Reads the magic number, the protocol version and the nonce of the other side.
+fn read_header(stream: &TcpStream, keep_waiting: KeepWaiting) -> Result<Hash, WireError> {
+    let mut bytes = [0; HEADER_BYTES];
+    read_full(stream, &mut bytes, keep_waiting)?;
+    let (magic, rest) = bytes.split_at(MAGIC.len());
+    let (protocol, nonce) = rest.split_at(2);
+    if magic != MAGIC {
+        return Err(WireError::Closed("is not a process of a mesh".into()));
+    }
+    if protocol != PROTOCOL.to_le_bytes() {
+        let other = u16::from_le_bytes([protocol[0], protocol[1]]);
+        return Err(WireError::Closed(format!("has version {other} of the mesh protocol, not {PROTOCOL}")));
+    }
+    nonce.try_into().map_err(|_| WireError::Closed("sends a short nonce".into()))
+}
+
+/// Sends the greeting to rank `server`, which has accepted the connection.
+pub(crate) fn introduce(
+    stream: &TcpStream,
+    secret: &str,
+    server: usize,
+    greeting: &Greeting,
+    keep_waiting: KeepWaiting,
+) -> Result<Session> {
+    let nonces = [read_header(stream, keep_waiting).map_err(|e| e.of_rank(server))?, nonce()];
+    let body = greeting.encode();
+    let code = code(secret, &[b"greeting", &nonces[0], &nonces[1], &body]);
+    for bytes in [&header(&nonces[1])[..], &code] {
+        write_full(stream, bytes, keep_waiting).map_err(|e| e.of_rank(server))?;
+    }
+    write_message(stream, &body, keep_waiting).map_err(|e| e.of_rank(server))?;
+    Ok(Session { secret: secret.into(), nonces })
+}
+
+/// Receives the greeting of a connection. The caller replies.
+///
+/// # Errors
+/// A connection that closes, is none of a mesh, or has another secret.
+pub(crate) fn receive(stream: &TcpStream, secret: &str, keep_waiting: KeepWaiting) -> Result<(Greeting, Session), WireError> {
+    let own = nonce();
+    write_full(stream, &header(&own), keep_waiting)?;
+    let session = Session { secret: secret.into(), nonces: [own, read_header(stream, keep_waiting)?] };
+    let mut sent = [0; HASH_BYTES];
+    read_full(stream, &mut sent, keep_waiting)?;
+    let body = read_message(stream, MAX_GREETING, keep_waiting)?;
+    if !is_equal(&sent, &code(secret, &[b"greeting", &session.nonces[0], &session.nonces[1], &body])) {
+        session.reply(stream, Status::WrongSecret, &[], keep_waiting)?;
+        return Err(WireError::Closed("has another secret".into()));
+    }
+    let greeting = Greeting::decode(&body).ok_or_else(|| WireError::Closed("sends a greeting that ends early".into()))?;
+    Ok((greeting, session))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn greetings_are_read_as_written() {
+        let offer = Offer { kind: "cuda".into(), library: "nccl".into(), detail: "2.28.3".into(), device_id: vec![1, 2] };
+        let greeting = Greeting { version: "1.2.3".into(), size: 4, rank: 3, purpose: Purpose::Data, port: 99, offer };
+        let bytes = greeting.encode();
+        assert_eq!(Greeting::decode(&bytes), Some(greeting));
+        (0..bytes.len()).for_each(|end| assert_eq!(Greeting::decode(&bytes[..end]), None));
+    }
+}

@@ -1,0 +1,229 @@
+//! The rendezvous of the processes of a mesh: all ranks join at rank 0, which checks them and sends each the addresses of the others.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use cuprum_core::settings::mesh::{ADDRESS_VARIABLE, SECRET_VARIABLE};
+use cuprum_core::{Error, Result};
+
+use crate::processes::acceptor::{Acceptor, Incoming};
+use crate::processes::engine_choice::{EngineChoice, choose};
+use crate::processes::handshake::{Greeting, Offer, Purpose, Session, introduce};
+use crate::processes::wire::{Decoder, Encoder, MAX_TEXT, prepare, until};
+
+/// Time that other ranks wait longer than rank 0, so that the error of rank 0 reaches them.
+const EXTRA_WAIT: Duration = Duration::from_secs(2);
+/// Time between two attempts to connect to rank 0.
+const RETRY_INTERVAL: Duration = Duration::from_millis(25);
+
+/// The process as a future member of a mesh.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub rank: usize,
+    /// Number of ranks.
+    pub size: usize,
+    /// Host and port of rank 0.
+    pub address: String,
+    pub secret: Option<String>,
+    pub timeout: Duration,
+    /// Version of this crate.
+    pub version: String,
+    pub offer: Offer,
+    /// A number that rank 0 shares with all ranks.
+    pub entropy: u64,
+}
+
+/// The result of a rendezvous.
+pub(crate) struct Meeting {
+    pub engine: EngineChoice,
+    /// The number of rank 0.
+    pub entropy: u64,
+    /// Addresses at which the ranks before this one accept connections.
+    pub addresses: Vec<SocketAddr>,
+    pub acceptor: Acceptor,
+}
+
+impl Candidate {
+    /// Returns the greeting of a connection to another rank.
+    pub fn greeting(&self, purpose: Purpose, port: u16) -> Greeting {
+        let offer = if purpose == Purpose::Join { self.offer.clone() } else { Offer::default() };
+        Greeting { version: self.version.clone(), size: self.size, rank: self.rank, purpose, port, offer }
+    }
+
+    /// Returns the secret; empty on loopback addresses without a secret.
+    pub fn secret(&self) -> &str {
+        self.secret.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the socket addresses of rank 0.
+    ///
+    /// # Errors
+    /// A host without addresses, or an address other than loopback without a secret.
+    fn resolve(&self) -> Result<Vec<SocketAddr>> {
+        let resolved = self.address.to_socket_addrs().map_err(|e| format!("the address {} of rank 0: {e}", self.address));
+        let addresses: Vec<SocketAddr> = resolved.map_err(|message| Error::Device { op: "mesh", message })?.collect();
+        if self.secret.is_none() && !addresses.iter().all(|address| address.ip().is_loopback()) {
+            let message = format!("is not set; processes at {}, which is not a loopback address, need the same secret", self.address);
+            return Err(Error::Setting { variable: SECRET_VARIABLE, message });
+        }
+        Ok(addresses)
+    }
+}
+
+/// Meets the other processes.
+///
+/// # Errors
+/// [`Error::Rank`] for a rank that does not join in time, joins twice, or has another version, size or secret.
+pub(crate) fn meet(candidate: &Candidate) -> Result<Meeting> {
+    if candidate.rank == 0 { lead(candidate) } else { follow(candidate) }
+}
+
+/// Listens at the address of rank 0, or at its port on all addresses if the address is none of this machine.
+fn listen(candidate: &Candidate) -> Result<TcpListener> {
+    let addresses = candidate.resolve()?;
+    let failed = |e: std::io::Error| {
+        let message = format!("cannot listen at {}: {e}; {ADDRESS_VARIABLE} sets another address", candidate.address);
+        Error::Rank { op: "mesh", rank: 0, message }
+    };
+    match TcpListener::bind(&addresses[..]) {
+        Err(e) if e.kind() == std::io::ErrorKind::AddrNotAvailable => {
+            let any = |address: &SocketAddr| {
+                let ip = if address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+                SocketAddr::new(ip, address.port())
+            };
+            TcpListener::bind(&addresses.iter().map(any).collect::<Vec<_>>()[..]).map_err(failed)
+        }
+        bound => bound.map_err(failed),
+    }
+}
+
+fn lead(candidate: &Candidate) -> Result<Meeting> {
+    let acceptor = Acceptor::new(listen(candidate)?, candidate.secret())?;
+    let end = Instant::now() + candidate.timeout;
+    let mut joined: Vec<Option<Incoming>> = (1..candidate.size).map(|_| None).collect();
+    let failure = loop {
+        let missing: Vec<usize> = (1..candidate.size).filter(|rank| joined[rank - 1].is_none()).collect();
+        let Some(&first) = missing.first() else { break None };
+        let Some(incoming) = acceptor.next(end) else {
+            let others = if missing.len() > 1 { format!(", nor have {} other ranks", missing.len() - 1) } else { String::new() };
+            let message = format!("has not joined within {} s{others}{}", candidate.timeout.as_secs(), acceptor.failures());
+            break Some((first, message, None));
+        };
+        let rank = incoming.greeting.rank;
+        if let Some(message) = fault(candidate, &incoming.greeting, |rank| joined[rank - 1].is_some()) {
+            break Some((rank, message, Some(incoming)));
+        }
+        joined[rank - 1] = Some(incoming);
+    };
+    if let Some((rank, message, last)) = failure {
+        let mut keep_waiting = until(Instant::now() + EXTRA_WAIT, 0, || "took too long".into());
+        for incoming in joined.iter().flatten().chain(&last) {
+            // The other process gets a message about a closed connection if it does not get this one.
+            let _ = incoming.session.refuse(&incoming.stream, rank, &message, &mut keep_waiting);
+        }
+        return Err(Error::Rank { op: "mesh", rank, message });
+    }
+    let joined: Vec<Incoming> = joined.into_iter().flatten().collect();
+    let offers: Vec<Offer> = std::iter::once(&candidate.offer).chain(joined.iter().map(|i| &i.greeting.offer)).cloned().collect();
+    let engine = choose(&offers);
+    let addresses: Vec<SocketAddr> = joined.iter().map(|i| SocketAddr::new(i.address.ip(), i.greeting.port)).collect();
+    let message = encode(&engine, candidate.entropy, &addresses);
+    for incoming in &joined {
+        let rank = incoming.greeting.rank;
+        let mut keep_waiting = until(end + EXTRA_WAIT, rank, || "does not receive the addresses of the ranks".into());
+        incoming.session.accept(&incoming.stream, &message, &mut keep_waiting).map_err(|e| e.of_rank(rank))?;
+    }
+    Ok(Meeting { engine, entropy: candidate.entropy, addresses: Vec::new(), acceptor })
+}
+
+/// Returns why a greeting is not that of a new rank, or `None` if it is.
+fn fault(candidate: &Candidate, greeting: &Greeting, has_joined: impl Fn(usize) -> bool) -> Option<String> {
+    let Greeting { version, size, rank, .. } = greeting;
+    if *version != candidate.version {
+        return Some(format!("has version {version} of cuprum, rank 0 has {}", candidate.version));
+    }
+    if *size != candidate.size {
+        return Some(format!("expects {size} ranks, rank 0 expects {}", candidate.size));
+    }
+    if *rank >= candidate.size {
+        return Some(format!("is out of range: the mesh has {} ranks", candidate.size));
+    }
+    if *rank == 0 || has_joined(*rank) {
+        return Some("exists twice".into());
+    }
+    (greeting.purpose != Purpose::Join).then(|| "connects before it has joined".into())
+}
+
+fn follow(candidate: &Candidate) -> Result<Meeting> {
+    let addresses = candidate.resolve()?;
+    let end = Instant::now() + candidate.timeout;
+    let stream = connect_with_retries(candidate, &addresses, end)?;
+    // The ranks after this one reach it through the network of this connection.
+    let local = stream.local_addr().and_then(|own| TcpListener::bind(SocketAddr::new(own.ip(), 0)));
+    let acceptor = Acceptor::new(local.map_err(|e| Error::system("mesh listener", e))?, candidate.secret())?;
+    let late = || format!("has not answered within {} s", candidate.timeout.as_secs());
+    let mut keep_waiting = until(end + EXTRA_WAIT, 0, late);
+    let greeting = candidate.greeting(Purpose::Join, acceptor.port()?);
+    let session: Session = introduce(&stream, candidate.secret(), 0, &greeting, &mut keep_waiting)?;
+    let reply = session.await_reply(&stream, 0, 4 * MAX_TEXT + candidate.size * MAX_TEXT / 8, &mut keep_waiting)?;
+    let leader = stream.peer_addr().map_err(|e| Error::system("mesh connection", e))?;
+    let decoded = decode(&reply, candidate.size);
+    let (engine, entropy, others) =
+        decoded.ok_or_else(|| Error::Rank { op: "mesh", rank: 0, message: "sends addresses that end early".into() })?;
+    let addresses = std::iter::once(leader).chain(others).take(candidate.rank).collect();
+    Ok(Meeting { engine, entropy, addresses, acceptor })
+}
+
+/// Connects to rank 0, which may start later.
+fn connect_with_retries(candidate: &Candidate, addresses: &[SocketAddr], end: Instant) -> Result<TcpStream> {
+    loop {
+        let mut last = None;
+        for address in addresses {
+            let left = end.saturating_duration_since(Instant::now()).max(RETRY_INTERVAL);
+            match TcpStream::connect_timeout(address, left).and_then(|stream| prepare(&stream).map(|()| stream)) {
+                Ok(stream) => return Ok(stream),
+                Err(e) => last = Some(e),
+            }
+        }
+        if Instant::now() >= end {
+            let reason = last.map_or_else(|| "no address".into(), |e| e.to_string());
+            let message = format!("is not reached at {} within {} s: {reason}", candidate.address, candidate.timeout.as_secs());
+            return Err(Error::Rank { op: "mesh", rank: 0, message });
+        }
+        std::thread::sleep(RETRY_INTERVAL);
+    }
+}
+
+/// Encodes the message of rank 0. `addresses` are those of the other ranks, from rank 1 on.
+fn encode(engine: &EngineChoice, entropy: u64, addresses: &[SocketAddr]) -> Vec<u8> {
+    let fields = match engine {
+        EngineChoice::Tcp { reason } => Encoder::default().u8(0).text(reason).bytes(&[]),
+        EngineChoice::Library { name, id } => Encoder::default().u8(1).text(name).bytes(id),
+    };
+    addresses.iter().fold(fields.u64(entropy), |fields, address| fields.text(&address.to_string())).0
+}
+
+fn decode(message: &[u8], size: usize) -> Option<(EngineChoice, u64, Vec<SocketAddr>)> {
+    let mut fields = Decoder(message);
+    let (has_library, text, id) = (fields.u8()? == 1, fields.text()?, fields.bytes()?.to_vec());
+    let engine = if has_library { EngineChoice::Library { name: text, id } } else { EngineChoice::Tcp { reason: text } };
+    let entropy = fields.u64()?;
+    let addresses = (1..size).map(|_| fields.text()?.parse().ok()).collect::<Option<Vec<_>>>()?;
+    Some((engine, entropy, addresses))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_of_rank_0_is_read_as_written() {
+        let addresses: Vec<SocketAddr> = vec!["10.0.0.1:80".parse().unwrap(), "[::1]:443".parse().unwrap()];
+        for engine in [EngineChoice::Tcp { reason: "why".into() }, EngineChoice::Library { name: "lib".into(), id: vec![3; 128] }] {
+            let message = encode(&engine, 42, &addresses);
+            assert_eq!(decode(&message, 3), Some((engine, 42, addresses.clone())));
+            assert_eq!(decode(&message, 4), None);
+            (0..message.len()).for_each(|end| assert_eq!(decode(&message[..end], 3), None));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Reads and writes of whole blocks on TCP streams, which end when the caller stops waiting, and the encoding of small messages.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use cuprum_core::buffer::try_reserve;
+use cuprum_core::{Error, Result};
+
+/// Longest time between two calls of a [`KeepWaiting`].
+pub(crate) const POLL: Duration = Duration::from_millis(20);
+
+/// A function that is called while a stream does not progress, with the time since the last progress. An error ends the wait.
+pub(crate) type KeepWaiting<'a> = &'a mut dyn FnMut(Duration) -> Result<()>;
+
+/// The end of a read or write before its last byte.
+#[derive(Debug)]
+pub(crate) enum WireError {
+    /// The other process closed the connection, or the connection failed.
+    Closed(String),
+    /// The caller stopped waiting.
+    Stopped(Error),
+}
+
+impl WireError {
+    /// Returns the error with the rank of the other process.
+    pub fn of_rank(self, rank: usize) -> Error {
+        match self {
+            WireError::Closed(message) => Error::Rank { op: "mesh", rank, message },
+            WireError::Stopped(error) => error,
+        }
+    }
+
+    /// Returns the error without a rank.
+    pub fn text(&self) -> String {
+        match self {
+            WireError::Closed(message) => message.clone(),
+            WireError::Stopped(error) => error.to_string(),
+        }
+    }
+}
+
+/// Returns a function that ends a wait at `end`, with an error of rank `rank` and the text `late`.
+pub(crate) fn until(end: Instant, rank: usize, late: impl Fn() -> String) -> impl FnMut(Duration) -> Result<()> {
+    move |_| if Instant::now() < end { Ok(()) } else { Err(Error::Rank { op: "mesh", rank, message: late() }) }
+}
+
+/// Sets the options of a stream that this module reads and writes.
+pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(POLL))?;
+    stream.set_write_timeout(Some(POLL))
+}
+
+/// Fills `out` from the stream.
+pub(crate) fn read_full(mut stream: &TcpStream, out: &mut [u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
+    transfer(out.len(), keep_waiting, |done| stream.read(&mut out[done..]))
+}
+
+/// Writes all of `bytes` to the stream.
+pub(crate) fn write_full(mut stream: &TcpStream, bytes: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
+    transfer(bytes.len(), keep_waiting, |done| stream.write(&bytes[done..]))
+}
+
+/// Calls `step` with the number of bytes that are done until it is `len`.
+fn transfer(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usize) -> std::io::Result<usize>) -> Result<(), WireError> {
+    let (mut done, mut last) = (0, Instant::now());
+    while done < len {
+        match step(done) {
+            Ok(0) => return Err(WireError::Closed("closed its connection".into())),
+            Ok(n) => {
+                done += n;
+                last = Instant::now();
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                keep_waiting(last.elapsed()).map_err(WireError::Stopped)?;
+            }
+            Err(e) => return Err(WireError::Closed(format!("closed its connection ({e})"))),
+        }
+    }
+    Ok(())
+}
+
+/// Writes a message with its length.
+pub(crate) fn write_message(stream: &TcpStream, message: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    write_full(stream, &length.to_le_bytes(), keep_waiting)?;
+    write_full(stream, message, keep_waiting)
+}
+
+/// Reads a message of at most `limit` bytes.
+pub(crate) fn read_message(stream: &TcpStream, limit: usize, keep_waiting: KeepWaiting) -> Result<Vec<u8>, WireError> {
+    let mut length = [0; 4];
+    read_full(stream, &mut length, keep_waiting)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > limit {
+        return Err(WireError::Closed(format!("sends a message of {length} bytes, above the limit of {limit}")));
+    }
+    let mut message = Vec::new();
+    try_reserve("mesh", &mut message, length).map_err(WireError::Stopped)?;
+    message.resize(length, 0);
+    read_full(stream, &mut message, keep_waiting)?;
+    Ok(message)
+}
+
+/// Longest text of a message, in bytes.
+pub(crate) const MAX_TEXT: usize = 1000;
+
+/// Writes the fields of a message.
+#[derive(Default)]
+pub(crate) struct Encoder(pub Vec<u8>);
+
+impl Encoder {
+    /// Appends an integer of one byte.
+    pub fn u8(mut self, value: u8) -> Encoder {
+        self.0.push(value);
+        self
+    }
+
+    /// Appends an integer.
+    pub fn u64(mut self, value: u64) -> Encoder {
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    /// Appends bytes with their length. Only the first [`MAX_TEXT`] bytes count.
+    pub fn bytes(mut self, bytes: &[u8]) -> Encoder {
+        let bytes = &bytes[..bytes.len().min(MAX_TEXT)];
+        self.0.extend((bytes.len() as u16).to_le_bytes());
+        self.0.extend(bytes);
+        self
+    }
+
+    /// Appends text, shortened to [`MAX_TEXT`] bytes.
+    pub fn text(self, text: &str) -> Encoder {
+        let end = (0..=text.len().min(MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        self.bytes(&text.as_bytes()[..end])
+    }
+}
+
+/// Reads the fields of a message. Each method returns `None` if the message ends before.
+pub(crate) struct Decoder<'a>(pub &'a [u8]);
+
+impl<'a> Decoder<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// Returns the next integer of one byte.
+    pub fn u8(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    /// Returns the next integer.
+    pub fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// Returns the next integer as an index.
+    pub fn index(&mut self) -> Option<usize> {
+        self.u64().and_then(|value| usize::try_from(value).ok())
+    }
+
+    /// Returns the next bytes.
+    pub fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = u16::from_le_bytes(self.take(2)?.try_into().ok()?);
+        self.take(usize::from(length))
+    }
+
+    /// Returns the next text.
+    pub fn text(&mut self) -> Option<String> {
+        self.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_end_where_their_fields_end() {
+        let long = "é".repeat(MAX_TEXT);
+        let message = Encoder::default().u8(7).u64(1 << 40).text("rank").text(&long).0;
+        let mut decoder = Decoder(&message);
+        assert_eq!((decoder.u8(), decoder.index(), decoder.text()), (Some(7), Some(1 << 40), Some("rank".into())));
+        assert_eq!(decoder.text().map(|text| text.len()), Some(MAX_TEXT));
+        assert_eq!((decoder.u8(), decoder.u64(), decoder.bytes()), (None, None, None));
+        assert_eq!(Decoder(&message[..5]).u64().and(Decoder(&message[..5]).text()), None);
+        // A length beyond the end of the message is no field.
+        assert_eq!(Decoder(&[255, 255, 1]).bytes(), None);
+    }
+
+    #[test]
+    fn reads_refuse_long_messages_and_end_when_the_caller_stops() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let writer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (reader, _) = listener.accept().unwrap();
+        [&writer, &reader].iter().for_each(|stream| prepare(stream).unwrap());
+        let mut forever = |_| Ok(());
+        write_message(&writer, b"abc", &mut forever).unwrap();
+        assert_eq!(read_message(&reader, 3, &mut forever).unwrap(), b"abc");
+        write_full(&writer, &u32::MAX.to_le_bytes(), &mut forever).unwrap();
+        assert!(read_message(&reader, 3, &mut forever).unwrap_err().text().contains("above the limit of 3"));
+        let end = Instant::now() + Duration::from_millis(30);
+        let late = read_full(&reader, &mut [0], &mut until(end, 4, || "is late".into())).unwrap_err();
+        assert_eq!(late.of_rank(1).to_string(), "[mesh] rank 4 is late");
+        drop(writer);
+        let closed = read_full(&reader, &mut [0], &mut forever).unwrap_err().of_rank(1);
+        assert!(closed.to_string().starts_with("[mesh] rank 1 closed its connection"), "{closed}");
+    }
+}

@@ -1,0 +1,338 @@
+//! The connections of a process to all others of a mesh, and the first failure, which ends the mesh.
+//!
+//! Each pair of ranks has two connections. The control connection carries announcements and failures, and a thread always reads it. The data
+//! connection carries pieces, which a thread writes and the exchanging thread reads. So two ranks can send large pieces to each other.
+
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use cuprum_core::{DType, Error, Result};
+
+use crate::engines::Transfer;
+use crate::processes::ledger::{Ledger, ROUND_BYTES, Round};
+use crate::processes::links::Link;
+use crate::processes::wire::{
+    Decoder, Encoder, KeepWaiting, MAX_TEXT, POLL, WireError, read_full, read_message, write_full, write_message,
+};
+
+/// Time in which a report of the cause may follow a closed connection or a late rank.
+const GRACE: Duration = Duration::from_millis(300);
+/// Time limit of a report of a failure to one rank.
+const REPORT_LIMIT: Duration = Duration::from_secs(1);
+
+/// Kinds of frames of the control connection.
+const ANNOUNCEMENT: u8 = 1;
+const FAILURE: u8 = 2;
+
+/// Bytes to send: a header, then ranges of host memory.
+pub(crate) struct Job {
+    pub header: Vec<u8>,
+    pub pieces: Vec<Box<dyn AsRef<[u8]> + Send>>,
+    pub done: Sender<Result<()>>,
+}
+
+/// Another rank.
+struct Peer {
+    rank: usize,
+    control: Mutex<TcpStream>,
+    data: TcpStream,
+    /// `None` once the mesh has ended.
+    jobs: Mutex<Option<Sender<Job>>>,
+    /// Number of the last exchange that the rank has announced.
+    announced: AtomicU64,
+    is_closed: AtomicBool,
+}
+
+/// The connections of this process, shared with their threads.
+pub(crate) struct World {
+    rank: usize,
+    size: usize,
+    timeout: Duration,
+    peers: Vec<Peer>,
+    ledger: Mutex<Ledger>,
+    failure: OnceLock<Error>,
+    /// Signals a failure or a closed connection.
+    change: (Mutex<()>, Condvar),
+    is_ended: AtomicBool,
+    /// Held during an exchange.
+    exchanging: Mutex<()>,
+}
+
+impl World {
+    /// Starts the threads of the connections.
+    ///
+    /// # Errors
+    /// A thread that cannot be started.
+    pub fn start(rank: usize, size: usize, timeout: Duration, links: Vec<Link>) -> Result<Arc<World>> {
+        let mut peers = Vec::new();
+        let mut receivers: Vec<Receiver<Job>> = Vec::new();
+        for link in links {
+            let (sender, receiver) = channel();
+            receivers.push(receiver);
+            let (control, jobs) = (Mutex::new(link.control), Mutex::new(Some(sender)));
+            peers.push(Peer {
+                rank: link.rank,
+                control,
+                data: link.data,
+                jobs,
+                announced: AtomicU64::new(0),
+                is_closed: AtomicBool::new(false),
+            });
+        }
+        let world = Arc::new(World {
+            rank,
+            size,
+            timeout,
+            peers,
+            ledger: Mutex::new(Ledger::new(size)),
+            failure: OnceLock::new(),
+            change: (Mutex::new(()), Condvar::new()),
+            is_ended: AtomicBool::new(false),
+            exchanging: Mutex::new(()),
+        });
+        for (n, receiver) in receivers.into_iter().enumerate() {
+            let clone = |stream: &TcpStream| stream.try_clone().map_err(|e| Error::system("mesh connection", e));
+            let peer = &world.peers[n];
+            let control = clone(&peer.control.lock().unwrap_or_else(|e| e.into_inner()))?;
+            // The thread needs no time limit, since the end of the mesh shuts the connection down.
+            control.set_read_timeout(None).map_err(|e| Error::system("mesh connection", e))?;
+            let data = clone(&peer.data)?;
+            let (reading, sending) = (world.clone(), world.clone());
+            start_thread("cuprum-mesh-control", move || reading.read_control(n, &control))?;
+            start_thread("cuprum-mesh-data", move || sending.send_jobs(n, &data, &receiver))?;
+        }
+        Ok(world)
+    }
+
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Returns the time limit of each wait for another process.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Returns the first failure.
+    pub fn check(&self) -> Result<()> {
+        self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Keeps the first failure, and reports it to all ranks. Returns the failure that was first.
+    pub fn fail(&self, error: Error) -> Error {
+        if self.failure.set(error.clone()).is_err() {
+            return self.failure.get().cloned().unwrap_or(error);
+        }
+        self.signal();
+        let (rank, message) = match &error {
+            Error::Rank { rank, message, .. } => (*rank, message.clone()),
+            other => (self.rank, format!("failed: {other}")),
+        };
+        let frame = Encoder::default().u64(rank as u64).text(&message).0;
+        let end = Instant::now() + REPORT_LIMIT;
+        let mut keep_waiting = |_| if Instant::now() < end { Ok(()) } else { Err(error.clone()) };
+        for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
+            let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
+            // A rank that does not receive the report notices the closed connection or the missing data.
+            let _ = write_full(&control, &[FAILURE], &mut keep_waiting).and_then(|()| write_message(&control, &frame, &mut keep_waiting));
+        }
+        error
+    }
+
+    /// Keeps the failure that `rank` runs another program, unless there is one already. Returns the first failure.
+    ///
+    /// It is not reported. Each rank compares the programs, and the other rank would report this one.
+    pub fn fail_by_difference(&self, rank: usize, message: String) -> Error {
+        let error = Error::Rank { op: "mesh", rank, message };
+        let _ = self.failure.set(error.clone());
+        self.signal();
+        self.failure.get().cloned().unwrap_or(error)
+    }
+
+    /// Keeps `error` as the failure, unless another rank reports the cause within a short time. Returns the failure.
+    pub fn fail_after_grace(&self, error: Error) -> Error {
+        let end = Instant::now() + GRACE;
+        while self.failure.get().is_none() && Instant::now() < end && !self.is_ended.load(Ordering::Relaxed) {
+            std::thread::sleep(POLL / 4);
+        }
+        self.fail(error)
+    }
+
+    /// Returns the ranks whose connections are closed.
+    pub fn closed_ranks(&self) -> impl Iterator<Item = usize> {
+        self.peers.iter().filter(|peer| peer.is_closed.load(Ordering::Acquire)).map(|peer| peer.rank)
+    }
+
+    /// Returns the error that this process has waited too long for `rank`. It names the rank that has announced the fewest exchanges.
+    pub fn late(&self, rank: usize) -> Error {
+        let announced = |peer: &&Peer| (peer.announced.load(Ordering::Relaxed), peer.rank != rank);
+        let slowest = self.peers.iter().min_by_key(announced).map_or(rank, |peer| peer.rank);
+        let last = self.peer(slowest).map_or(0, |peer| peer.announced.load(Ordering::Relaxed));
+        let message = format!("has not answered for {} s, after exchange {last}", self.timeout.as_secs());
+        Error::Rank { op: "mesh", rank: slowest, message }
+    }
+
+    /// Runs an exchange: announces it to all ranks, then calls `run`. An error of `run` ends the mesh.
+    pub fn exchange<R>(&self, dtype: DType, transfers: &[Transfer], run: impl FnOnce(Round) -> Result<R>) -> Result<R> {
+        let _exchanging = self.exchanging.lock().unwrap_or_else(|e| e.into_inner());
+        self.check()?;
+        let (round, fault) = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).begin(dtype, transfers);
+        self.announce(&round)?;
+        if let Some((rank, message)) = fault {
+            return Err(self.fail_by_difference(rank, message));
+        }
+        run(round).map_err(|error| self.fail(error))
+    }
+
+    fn announce(&self, round: &Round) -> Result<()> {
+        let mut frame = vec![ANNOUNCEMENT];
+        frame.extend(round.encode());
+        for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
+            let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
+            // A closed connection matters only if this process waits for the rank's data.
+            if let Err(WireError::Stopped(error)) = write_full(&control, &frame, &mut self.patience(peer.rank)) {
+                drop(control);
+                return Err(self.fail_after_grace(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a function that ends a wait for `rank` after a failure, or after the time limit without progress.
+    pub fn patience(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
+        move |idle| {
+            self.check()?;
+            if idle < self.timeout { Ok(()) } else { Err(self.late(rank)) }
+        }
+    }
+
+    /// Queues bytes for a rank.
+    pub fn send(&self, rank: usize, job: Job) -> Result<()> {
+        let ended = || Error::Rank { op: "mesh", rank, message: "has no connection".into() };
+        let peer = self.peer(rank).ok_or_else(ended)?;
+        let jobs = peer.jobs.lock().unwrap_or_else(|e| e.into_inner());
+        jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or_else(ended)
+    }
+
+    /// Waits until `count` jobs are sent.
+    pub fn await_sent(&self, results: &Receiver<Result<()>>, count: usize) -> Result<()> {
+        let mut left = count;
+        while left > 0 {
+            match results.recv_timeout(POLL) {
+                Ok(result) => {
+                    result?;
+                    left -= 1;
+                }
+                Err(RecvTimeoutError::Timeout) => self.check()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::value("mesh", "the thread of a connection has ended")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads from the data connection of a rank.
+    pub fn receive(&self, rank: usize, out: &mut [u8]) -> Result<()> {
+        let peer = self.peer(rank).ok_or_else(|| Error::Rank { op: "mesh", rank, message: "has no connection".into() })?;
+        match read_full(&peer.data, out, &mut self.patience(rank)) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.fail_after_grace(e.of_rank(rank))),
+        }
+    }
+
+    fn peer(&self, rank: usize) -> Option<&Peer> {
+        self.peers.iter().find(|peer| peer.rank == rank)
+    }
+
+    fn signal(&self) {
+        drop(self.change.0.lock().unwrap_or_else(|e| e.into_inner()));
+        self.change.1.notify_all();
+    }
+
+    /// Waits for a failure, a closed connection or the end of `limit`.
+    pub fn await_change(&self, limit: Duration) {
+        let guard = self.change.0.lock().unwrap_or_else(|e| e.into_inner());
+        drop(self.change.1.wait_timeout(guard, limit));
+    }
+
+    /// Reads the control connection of a peer until it closes.
+    fn read_control(&self, n: usize, control: &TcpStream) {
+        let peer = &self.peers[n];
+        let mut keep_waiting = |_| Ok(());
+        while self.read_frame(peer, control, &mut keep_waiting).is_some() {}
+        peer.is_closed.store(true, Ordering::Release);
+        self.signal();
+    }
+
+    /// Reads one frame. Returns `None` at the end of the connection, or for a frame that is none of this protocol.
+    fn read_frame(&self, peer: &Peer, control: &TcpStream, keep_waiting: KeepWaiting) -> Option<()> {
+        let mut kind = [0];
+        read_full(control, &mut kind, keep_waiting).ok()?;
+        match kind[0] {
+            ANNOUNCEMENT => {
+                let mut bytes = [0; ROUND_BYTES];
+                read_full(control, &mut bytes, keep_waiting).ok()?;
+                let round = Round::decode(&bytes);
+                peer.announced.fetch_max(round.number, Ordering::Relaxed);
+                let message = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).take(peer.rank, round);
+                if let Some(message) = message {
+                    self.fail_by_difference(peer.rank, message);
+                }
+            }
+            FAILURE => {
+                let frame = read_message(control, 2 * MAX_TEXT, keep_waiting).ok()?;
+                let mut fields = Decoder(&frame);
+                let (rank, message) = (fields.index()?, fields.text()?);
+                self.take_report(peer.rank, rank, message);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Keeps a failure that `reporter` has found. It is not reported again, since the reporter tells all ranks.
+    fn take_report(&self, reporter: usize, rank: usize, message: String) {
+        // Of two ranks that do not reach each other, each blames the other.
+        let rank = if rank == self.rank { reporter } else { rank };
+        let _ = self.failure.set(Error::Rank { op: "mesh", rank, message });
+        self.signal();
+    }
+
+    /// Sends the queued bytes of a peer.
+    fn send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<Job>) {
+        let rank = self.peers[n].rank;
+        while let Ok(job) = jobs.recv() {
+            let mut sent = write_full(data, &job.header, &mut self.patience(rank));
+            for piece in &job.pieces {
+                sent = sent.and_then(|()| write_full(data, (**piece).as_ref(), &mut self.patience(rank)));
+            }
+            let sent = sent.map_err(|e| self.fail_after_grace(e.of_rank(rank)));
+            drop(job.pieces);
+            // The exchange may have ended after a failure.
+            let _ = job.done.send(sent);
+        }
+    }
+
+    /// Closes all connections. Their threads end.
+    pub fn end(&self) {
+        self.is_ended.store(true, Ordering::Relaxed);
+        for peer in &self.peers {
+            *peer.jobs.lock().unwrap_or_else(|e| e.into_inner()) = None;
+            let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
+            // A connection that is closed already has no other effect.
+            let _ = control.shutdown(Shutdown::Both);
+            let _ = peer.data.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+    let started = std::thread::Builder::new().name(name.into()).spawn(run);
+    started.map(drop).map_err(|e| Error::system("mesh thread", e))
+}
