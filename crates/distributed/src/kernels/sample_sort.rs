@@ -17,7 +17,7 @@ use crate::engines::Transfer;
 use crate::mesh::Mesh;
 use crate::placement::{Cuts, Distribution, Placement, region_of_rank};
 use crate::ranks::{declined, done_sharded, run_on_rank};
-use crate::redistribute::{gather, record};
+use crate::redistribute::{dense, gather, record};
 use crate::views::local_parts;
 
 /// Number of samples of a rank. The largest bucket exceeds the mean by a few times its inverse square root.
@@ -68,8 +68,8 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
         sorted[local].index(s![low..high.max(low)])
     };
     let parts = exchange(mesh, dtype, &moved, &range)?;
-    let parts = parts.into_iter().enumerate().map(|(local, part)| with_device(mesh.members()[local], || part.contiguous()?.stored()));
-    done_sharded(mesh, call, &cuts, vec![parts.collect::<Result<Vec<_>>>()?])
+    let parts = parts.iter().map(|part| dense(&part.stored()?)).collect::<Result<Vec<_>>>()?;
+    done_sharded(mesh, call, &cuts, vec![parts])
 }
 
 /// Returns the values that divide the row into one bucket per rank, in ascending order, on the host.
