@@ -102,7 +102,7 @@ fn a_divided_row_is_sorted_in_parts() -> Result<()> {
             let sharded = row.shard(&mesh, [Shard(0)])?;
             for order in [axis(-1), axis(-1).descending()] {
                 let (got, want) = (sharded.sort(order.clone())?, row.sort(order)?);
-                assert_eq!(got.placements(), Some(vec![Shard(0)]), "row {n} on {ranks} ranks");
+                assert!(row.size() == 0 || got.placements() == Some(vec![Shard(0)]), "row {n} on {ranks} ranks");
                 // Zeros of both signs are equal, so values are compared.
                 let got = got.to_device(row.device())?;
                 let equal = got.equal(&want)? | (got.not_equal(&got)? & want.not_equal(&want)?);
