@@ -43,8 +43,11 @@ fn products_by_kernels_equal_composites() {
                 }
             })
             .collect();
-        let shapes: [(&[usize], usize); 5] =
-            [(&[0, 1, 5, 0, 3], 6), (&[12; 300], 50), (&[200; 70], 1000), (&long, 500), (&[1; 5000], 5000)];
+        // Rows that a warp computes, and lengths at the limits between teams, warps and blocks.
+        let mixed: Vec<usize> =
+            (0..600).map(|n| *[300, 64, 65, 2048, 2049, 128, 129].get(n / 60).filter(|_| n % 60 == 7).unwrap_or(&1)).collect();
+        let shapes: [(&[usize], usize); 6] =
+            [(&[0, 1, 5, 0, 3], 6), (&[12; 300], 50), (&[200; 70], 1000), (&long, 500), (&mixed, 700), (&[1; 5000], 5000)];
         for dtype in [DType::Bool, DType::I8, DType::I32, DType::I64, DType::U16, DType::F32, DType::F64, DType::C64, DType::C128] {
             for (n, (lengths, columns)) in shapes.iter().enumerate() {
                 let index = if n % 2 == 0 { DType::I32 } else { DType::I64 };

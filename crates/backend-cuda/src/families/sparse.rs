@@ -1,5 +1,5 @@
 //! CUDA kernels of the family `Sparse`: products of matrices in compressed row format with dense vectors and matrices. A team of up to 32
-//! threads shares each row of up to 4096 elements. A whole block shares each longer row, which power-law matrices have.
+//! threads shares each short row. A warp or a whole block shares each longer row, which power-law matrices have.
 //!
 //! Products of two sparse matrices, sampled products and triangular solves are declined here. They run as compositions of other operations.
 

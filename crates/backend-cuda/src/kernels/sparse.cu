@@ -11,8 +11,10 @@ using Acc = choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type;
 
 constexpr int THREADS = 256;
 constexpr int TEAMS = THREADS / TEAM;
-// Maximum length of a row that one team computes. A whole block computes each longer row.
-constexpr i64 MAX_TEAM_LENGTH = 4096;
+// Maximum lengths of a row that one team computes, and that one warp computes. A whole block computes each longer row.
+constexpr i64 MAX_TEAM_LENGTH = 32 * TEAM, MAX_WARP_LENGTH = 2048;
+// Maximum length of a row that one team multiplies by a matrix. The threads of a team do not share the elements of the row.
+constexpr i64 MAX_MATRIX_TEAM_LENGTH = 128;
 
 __device__ inline Acc zero() { return cast<Acc>(T()); }
 
@@ -115,9 +117,15 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         if (!__syncthreads_or(is_long)) continue;
         if (rank == 0) long_rows[team] = is_long ? range : RowRange{0, 0};
         __syncthreads();
+        for (int t = threadIdx.x / 32; t < TEAMS; t += THREADS / 32) {
+            const RowRange own = long_rows[t];
+            if (own.begin == own.end || own.end - own.begin > MAX_WARP_LENGTH) continue;
+            const Acc total = sum_lanes<32>(sum_every_nth<32>(m, x, own, threadIdx.x % 32, bad));
+            if (threadIdx.x % 32 == 0) out[first + t] = cast<T>(total);
+        }
         for (int t = 0; t < TEAMS; t++) {
             const RowRange shared = long_rows[t];
-            if (shared.begin == shared.end) continue;
+            if (shared.end - shared.begin <= MAX_WARP_LENGTH) continue;
             Acc total = sum_lanes<32>(sum_every_nth<THREADS>(m, x, shared, threadIdx.x, bad));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
@@ -164,7 +172,7 @@ csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
             const i64 row = first + team;
             const RowRange range = m.row(row, bad);
-            const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
+            const bool is_long = range.end - range.begin > MAX_MATRIX_TEAM_LENGTH;
             Acc sums[PER];
             #pragma unroll
             for (int k = 0; k < PER; k++) sums[k] = zero();
