@@ -6,7 +6,7 @@ use cuprum::core::{Availability, registry};
 use cuprum::distributed::Mesh;
 use cuprum::{Device, DeviceKind, with_accelerators, with_device, with_fusion};
 
-use crate::args::Args;
+use crate::args::{Args, MeshChoice};
 
 /// A combination of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,11 +106,17 @@ const AXES: usize = 3;
 
 /// Returns the settings of meshes on the host: each number of ranks with each axis, or those of `--mesh`.
 fn meshes(args: &Args) -> Result<Vec<Setting>, String> {
-    let wanted = |ranks: &usize| args.mesh.is_none_or(|(wanted, _)| wanted == *ranks);
-    let ranks = args.mesh.map(|(ranks, _)| ranks).into_iter().chain(RANKS).filter(wanted);
+    let choices = match args.mesh {
+        Some((choice, _)) => vec![choice],
+        None => RANKS.map(MeshChoice::Loopback).to_vec(),
+    };
     let mut settings: Vec<Setting> = Vec::new();
-    for ranks in ranks {
-        let device = Mesh::loopback(ranks).map_err(|e| e.to_string())?.device();
+    for choice in choices {
+        let mesh = match choice {
+            MeshChoice::Loopback(ranks) => Mesh::loopback(ranks),
+            MeshChoice::Processes => Mesh::from_env(),
+        };
+        let device = mesh.map_err(|e| e.to_string())?.device();
         for axis in (0..AXES).filter(|axis| args.mesh.and_then(|(_, axis)| axis).is_none_or(|wanted| wanted == *axis)) {
             let setting = Setting { device, sharded_axis: Some(axis), order: Some(String::new()), fusion: true, threads: None };
             if !settings.contains(&setting) {
