@@ -14,10 +14,21 @@ usage: conformance [OPTIONS] [TEXT...]
   --device DEVICE       only on this device, which must be ready (default: every one that is ready)
   --mesh RANKS[,AXIS]   every case on a mesh of so many ranks, with inputs sharded along AXIS (default: each); the ranks are on the host,
                         or with --device on that device, or on all devices of a kind in turn (`--mesh 2 --device cuda`)
+                        `env` instead of RANKS: on a mesh over the processes of a launcher, such as torchrun
+  --every N             only every N-th case
   --jobs N              in N processes, each with every N-th case
   --quick               one setting for each device, and a fifth of the cases
   --verbose             every failure under every setting, not the first of each case
   --list                names the cases and settings, and runs nothing";
+
+/// The mesh of `--mesh`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeshChoice {
+    /// So many ranks, on the host or on the devices of `--device`.
+    Ranks(usize),
+    /// A rank per process of a launcher.
+    Processes,
+}
 
 /// The parsed command line.
 #[derive(Default)]
@@ -26,9 +37,10 @@ pub struct Args {
     /// Folder of other cases.
     pub cases: Option<PathBuf>,
     pub device: Option<String>,
-    /// Number of ranks of a mesh, and the axis along which inputs are sharded. `None` runs a sample of the cases on meshes of
-    /// several sizes.
-    pub mesh: Option<(usize, Option<usize>)>,
+    /// The mesh, and the axis along which inputs are sharded. `None` runs a sample of the cases on meshes of several sizes.
+    pub mesh: Option<(MeshChoice, Option<usize>)>,
+    /// Every so many-th case runs. `None` runs all.
+    pub every: Option<NonZeroUsize>,
     /// Number of processes that share the cases. `None` runs all cases in this process.
     pub jobs: Option<NonZeroUsize>,
     /// The shard of this process, if `shards::run` started it.
@@ -36,17 +48,19 @@ pub struct Args {
     pub quick: bool,
     pub verbose: bool,
     pub list: bool,
-    /// The value of `--mesh`.
+    /// The values of `--mesh` and `--every`.
     mesh_text: Option<String>,
+    every_text: Option<String>,
     texts: Vec<String>,
 }
 
-/// Parses `RANKS` or `RANKS,AXIS`.
-fn parse_mesh(text: &str) -> Result<(usize, Option<usize>), String> {
+/// Parses `RANKS` or `RANKS,AXIS`, with `env` as a form of RANKS.
+fn parse_mesh(text: &str) -> Result<(MeshChoice, Option<usize>), String> {
     let number = |part: &str| part.parse::<usize>().map_err(|_| format!("--mesh {text}: '{part}' is not a number"));
+    let choice = |part: &str| if part == "env" { Ok(MeshChoice::Processes) } else { number(part).map(MeshChoice::Ranks) };
     match text.split_once(',') {
-        Some((ranks, axis)) => Ok((number(ranks)?, Some(number(axis)?))),
-        None => Ok((number(text)?, None)),
+        Some((ranks, axis)) => Ok((choice(ranks)?, Some(number(axis)?))),
+        None => Ok((choice(text)?, None)),
     }
 }
 
@@ -68,6 +82,11 @@ impl Args {
                 "--jobs" | "-j" => {
                     let count = value()?;
                     args.jobs = Some(count.parse().map_err(|_| format!("--jobs {count}: not a number above 0"))?);
+                }
+                "--every" => {
+                    let count = value()?;
+                    args.every = Some(count.parse().map_err(|_| format!("--every {count}: not a number above 0"))?);
+                    args.every_text = Some(count);
                 }
                 "--quick" => args.quick = true,
                 "--verbose" => args.verbose = true,
@@ -93,6 +112,7 @@ impl Args {
             args.extend(value.iter().flat_map(|v| [option, v]));
         }
         args.extend(self.mesh_text.iter().flat_map(|text| ["--mesh", text.as_str()]));
+        args.extend(self.every_text.iter().flat_map(|text| ["--every", text.as_str()]));
         args.extend(self.quick.then_some("--quick"));
         args.extend(self.texts.iter().map(String::as_str));
         args
@@ -119,6 +139,11 @@ impl Args {
     /// Returns whether cases run on meshes: with `--mesh`, and by default, but not under options that name other settings.
     pub fn runs_meshes(&self) -> bool {
         self.mesh.is_some() || self.device.is_none() && self.accelerators.is_none() && self.cases.is_none()
+    }
+
+    /// Returns whether a sample of the cases runs on meshes over several processes, which this program starts.
+    pub fn runs_processes(&self) -> bool {
+        self.mesh.is_none() && self.runs_meshes() && self.shard.is_none() && self.every.is_none() && !self.list && self.texts.is_empty()
     }
 
     /// Returns whether the filters select a case of this name.

@@ -10,6 +10,7 @@ mod errors;
 mod families;
 mod fusion;
 mod io;
+mod processes;
 mod random;
 mod report;
 mod settings;
@@ -29,7 +30,7 @@ use settings::Setting;
 use shards::Shard;
 
 fn main() -> ExitCode {
-    match Args::read(std::env::args().skip(1)).and_then(|args| run(&args)) {
+    match Args::read(std::env::args().skip(1)).and_then(|args| run_all(&args)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
@@ -39,7 +40,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the program. Returns false if a case failed.
+/// Runs the cases in this process, then the sample over several processes. Returns false if a case failed.
+fn run_all(args: &Args) -> Result<bool, String> {
+    let passed = run(args)?;
+    Ok((!args.runs_processes() || processes::run(args)?) && passed)
+}
+
+/// Runs the cases in this process. Returns false if a case failed.
 fn run(args: &Args) -> Result<bool, String> {
     match (args.jobs, args.shard) {
         (Some(jobs), None) if !args.list => return shards::run(args, jobs.get()),
@@ -89,7 +96,9 @@ fn run_checks(
     mut tell: impl FnMut(Event),
 ) -> Result<(), String> {
     let is_sampled = args.quick && args.cases.is_none();
-    let wanted = |(number, check): &(usize, &Check)| args.selects(&check.name) && (!is_sampled || number % 5 == 0);
+    let every = args.every.map_or(1, usize::from);
+    let wanted =
+        |(number, check): &(usize, &Check)| args.selects(&check.name) && (!is_sampled || number % 5 == 0) && number.is_multiple_of(every);
     let (wanted, unwanted): (Vec<_>, Vec<_>) = checks.iter().enumerate().partition(wanted);
     let (wanted, unwanted) = (shard.deal(wanted), shard.deal(unwanted));
     tell(Event::Skipped(unwanted.len()));

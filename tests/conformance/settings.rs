@@ -6,7 +6,7 @@ use cuprum::core::{Availability, registry};
 use cuprum::distributed::Mesh;
 use cuprum::{Device, DeviceKind, with_accelerators, with_device, with_fusion};
 
-use crate::args::Args;
+use crate::args::{Args, MeshChoice};
 
 /// A combination of settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,11 +119,17 @@ fn rank_devices(args: &Args, ranks: usize) -> Result<Vec<Device>, String> {
 
 /// Returns the settings of meshes: each number of ranks with each axis, or those of `--mesh`.
 fn meshes(args: &Args) -> Result<Vec<Setting>, String> {
-    let wanted = |ranks: &usize| args.mesh.is_none_or(|(wanted, _)| wanted == *ranks);
-    let ranks = args.mesh.map(|(ranks, _)| ranks).into_iter().chain(RANKS).filter(wanted);
+    let choices = match args.mesh {
+        Some((choice, _)) => vec![choice],
+        None => RANKS.map(MeshChoice::Ranks).to_vec(),
+    };
     let mut settings: Vec<Setting> = Vec::new();
-    for ranks in ranks {
-        let device = Mesh::devices(&rank_devices(args, ranks)?).map_err(|e| e.to_string())?.device();
+    for choice in choices {
+        let mesh = match choice {
+            MeshChoice::Ranks(ranks) => Mesh::devices(&rank_devices(args, ranks)?),
+            MeshChoice::Processes => Mesh::from_env(),
+        };
+        let device = mesh.map_err(|e| e.to_string())?.device();
         for axis in (0..AXES).filter(|axis| args.mesh.and_then(|(_, axis)| axis).is_none_or(|wanted| wanted == *axis)) {
             let order = Some(args.accelerators.clone().unwrap_or_default());
             let setting = Setting { device, sharded_axis: Some(axis), order, fusion: true, threads: None };

@@ -1,10 +1,32 @@
 //! The options `--device`, `--mesh` and `--accelerators`, which several commands share.
 
+use std::str::FromStr;
+
 use cuprum::core::settings;
 use cuprum::distributed::Mesh;
 use cuprum::{Device, set_accelerators};
 
 use crate::failure::Failure;
+
+/// The value of `--mesh`.
+#[derive(Clone, Copy, Debug)]
+enum MeshChoice {
+    /// So many ranks on the device.
+    Ranks(usize),
+    /// A rank per process of a launcher.
+    Processes,
+}
+
+impl FromStr for MeshChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MeshChoice, String> {
+        match text {
+            "env" => Ok(MeshChoice::Processes),
+            _ => text.parse().map(MeshChoice::Ranks).map_err(|_| "use a number of ranks, or env".into()),
+        }
+    }
+}
 
 /// The options `--device`, `--mesh` and `--accelerators` as given on the command line.
 #[derive(clap::Args, Debug)]
@@ -12,9 +34,9 @@ pub struct DeviceOptions {
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Divides each new array among this number of ranks on the device
+    /// Divides new arrays among so many ranks on the device; env: among the processes of a launcher such as torchrun
     #[arg(long, value_name = "RANKS")]
-    mesh: Option<usize>,
+    mesh: Option<MeshChoice>,
     /// Accelerators in order, such as cub,cutensor; '' for the device's own accelerator only; auto to choose by measurement
     #[arg(long, value_name = "LIST")]
     accelerators: Option<String>,
@@ -34,9 +56,12 @@ impl DeviceOptions {
         if let Some(device) = &self.device {
             Device::parse(device).and_then(Device::set_default).map_err(|e| option_failure("--device", e))?;
         }
-        if let Some(ranks) = self.mesh {
-            // Checks the number of ranks before allocating the list of devices.
-            let mesh = Mesh::loopback(ranks).and_then(|_| Mesh::devices(&vec![Device::current()?; ranks]));
+        if let Some(choice) = self.mesh {
+            let mesh = match choice {
+                // The number is checked before the list of devices is made.
+                MeshChoice::Ranks(ranks) => Mesh::loopback(ranks).and_then(|_| Mesh::devices(&vec![Device::current()?; ranks])),
+                MeshChoice::Processes => Mesh::from_env(),
+            };
             mesh.and_then(|mesh| Device::set_default(mesh.device())).map_err(|e| option_failure("--mesh", e))?;
         }
         Ok(())

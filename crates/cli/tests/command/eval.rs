@@ -175,3 +175,23 @@ fn scripts_of_large_arrays_evaluate() {
     }
     assert!(count >= 7, "{count} scripts");
 }
+
+#[test]
+fn processes_of_a_launcher_share_a_mesh() {
+    let folder = Folder::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let start = |rank: &str| {
+        let mut command = command(folder.0.path());
+        command.args(["eval", "--mesh", "env", "--explain", "arange(1000).sum()"]);
+        command.envs([("RANK", rank), ("LOCAL_RANK", rank), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &port)]);
+        command.env("CUPRUM_MESH_TIMEOUT", "20").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let processes = ["0", "1"].map(start);
+    for process in processes {
+        let output = process.wait_with_output().unwrap();
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(stdout.contains("499500"), "{stdout}{stderr}");
+        assert!(format!("{stdout}{stderr}").contains("tcp"), "{stdout}{stderr}");
+    }
+}
