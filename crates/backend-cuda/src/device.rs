@@ -6,6 +6,7 @@
 //! queued.
 
 use std::any::Any;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -484,8 +485,12 @@ impl DeviceDriver for CudaDevice {
         driver::allocate_pinned(self.context, nbytes).map_err(self.convert_error("pin_memory"))
     }
 
-    fn upload_from(&self, source: &Arc<dyn Buffer>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
+    fn upload_from(&self, source: &Arc<dyn Buffer>, bytes: Range<usize>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         if driver::is_pinned(source.as_ref()) {
+            // Copies from pinned memory take whole buffers.
+            if bytes != (0..source.nbytes()) {
+                return None;
+            }
             let upload = || {
                 let memory = self.context.alloc(source.nbytes())?;
                 self.context.copy_from_pinned(&memory, source)?;
@@ -498,8 +503,8 @@ impl DeviceDriver for CudaDevice {
         let source = CudaBuffer::of(source.as_ref())?;
         let copy = || {
             self.context.check_not_capturing("a copy from another device")?;
-            let memory = self.context.alloc(source.memory.len())?;
-            Context::copy(&memory, 0, &source.memory, 0, source.memory.len())?;
+            let memory = self.context.alloc(bytes.len())?;
+            Context::copy(&memory, 0, &source.memory, bytes.start, bytes.len())?;
             Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
         };
         Some(copy().map_err(self.convert_error("to_device")))

@@ -51,6 +51,9 @@ fn copies_cross() {
         assert_eq!(turned.to_vec::<f32>()?, table.t()?.to_vec::<f32>()?);
         let part = table.index(cuprum_core::s![5..50, ..;3])?.to_device(there)?;
         assert_eq!(part.to_vec::<f32>()?, table.index(cuprum_core::s![5..50, ..;3])?.to_vec::<f32>()?);
+        // Adjacent rows are a range of the buffer.
+        let rows = table.index(cuprum_core::s![7..31, ..])?;
+        assert_eq!(rows.to_device(there)?.to_vec::<f32>()?, rows.to_vec::<f32>()?);
         // A deferred array is evaluated on its device, then copied.
         let deferred = (&table * 2.0f32 + 1.0f32).to_device(there)?;
         assert_eq!(deferred.sum(())?.item()?, (&table * 2.0f32 + 1.0f32).sum(())?.item()?);

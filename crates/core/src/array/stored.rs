@@ -144,11 +144,17 @@ impl StoredArray {
 
     /// Returns a copy on `device` with the strides of `self`. The copy is queued on `stream`.
     pub(crate) fn upload(&self, device: Device, stream: Stream) -> Result<StoredArray> {
-        let Some(host) = self.0.buffer.as_any().downcast_ref::<HostBuffer>() else { return self.to_host()?.upload(device, stream) };
         let (lo, hi) = self.0.layout.extent();
         let item = self.0.dtype.itemsize();
-        let bytes = host.as_bytes().get(lo as usize * item..hi as usize * item).unwrap_or_default();
+        let range = lo as usize * item..hi as usize * item;
         let layout = self.0.layout.with_offset(self.0.layout.offset() - lo as usize);
+        let Some(host) = self.0.buffer.as_any().downcast_ref::<HostBuffer>() else {
+            return match driver(device)?.upload_from(&self.0.buffer, range, stream) {
+                Some(direct) => StoredArray::new(self.0.dtype, layout, direct?),
+                None => self.to_host()?.upload(device, stream),
+            };
+        };
+        let bytes = host.as_bytes().get(range).unwrap_or_default();
         StoredArray::new(self.0.dtype, layout, driver(device)?.upload(bytes, stream)?)
     }
 

@@ -1,6 +1,7 @@
 //! The interface that a backend implements for its devices: memory, copies, synchronisation and timing.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::buffer::HostBuffer;
@@ -128,11 +129,11 @@ pub trait DeviceDriver: Send + Sync {
     fn allocate_pinned(&self, nbytes: usize) -> Result<HostBuffer> {
         HostBuffer::uninit(nbytes)
     }
-    /// Copies a buffer of another device or of pinned host memory to this device. Returns `None` without a
-    /// copy if the driver cannot read `source`; the caller then passes the bytes to [`DeviceDriver::upload`].
+    /// Copies a range of bytes from a buffer of another device or of pinned host memory to a new buffer of this device. Returns `None`
+    /// without a copy if the driver cannot read this range of `source`; the caller then passes the bytes to [`DeviceDriver::upload`].
     ///
     /// An asynchronous copy keeps its source alive.
-    fn upload_from(&self, _source: &Arc<dyn Buffer>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
+    fn upload_from(&self, _source: &Arc<dyn Buffer>, _bytes: Range<usize>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         None
     }
 }

@@ -499,8 +499,7 @@ impl NdArray {
         let item = self.dtype().itemsize();
         let start = stored.layout().offset() * item;
         let layout = Layout::contiguous(self.shape())?;
-        let whole = start == 0 && stored.buffer().nbytes() == self.nbytes();
-        if let Some(direct) = whole.then(|| target.upload_from(stored.buffer(), Stream::current(device))).flatten() {
+        if let Some(direct) = target.upload_from(stored.buffer(), start..start + self.nbytes(), Stream::current(device)) {
             return Ok(NdArray::from(StoredArray::new(self.dtype(), layout, direct?)?));
         }
         let (bytes, host_layout) = source.host_bytes()?;
