@@ -129,10 +129,11 @@ const MAX_F32_COUNT: usize = 1 << 24;
 /// The sum of complex numbers adds two real numbers in one pass over memory. The imaginary part of this sum is the number of elements.
 fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> {
     let is_nan = isnan(a)?;
-    let counts_exactly = a.dtype() == DType::F64 || (a.dtype() == DType::F32 && a.size() <= MAX_F32_COUNT);
-    if counts_exactly && over.requested_dtype().is_none() {
-        let pairs = where_(is_nan, 0, add(a, Scalar::from(Complex::<f64>::I))?)?.sum(over.clone())?;
-        return Ok((pairs.real()?, pairs.imag()?));
+    if matches!(a.dtype(), DType::F32 | DType::F64) && over.requested_dtype().is_none() {
+        // Sums of complex64 have a float32 as the number of elements.
+        let wide = if a.size() <= MAX_F32_COUNT { a.clone() } else { a.astype(DType::F64)? };
+        let pairs = where_(is_nan, 0, add(wide, Scalar::from(Complex::<f64>::I))?)?.sum(over.clone())?;
+        return Ok((pairs.real()?.astype(a.dtype())?, pairs.imag()?));
     }
     let sum = replace_nan(a, 0)?.sum(over.clone())?;
     Ok((sum, logical_not(is_nan)?.sum(over.clone().dtype(DType::I64))?))
@@ -141,8 +142,9 @@ fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> 
 /// Returns the mean of the elements that are not NaN (`numpy.nanmean`); NaN if there are none. The dtypes are the same as for
 /// [`NdArray::mean`].
 ///
-/// Passes over memory: one fused reduction for float32 and float64, the sum of complex numbers whose imaginary parts count. Otherwise two, for
-/// the sum and the number of elements: for float16, complex numbers, more than 2^24 elements of float32, and with a dtype. One for integers.
+/// Passes over memory: one fused reduction for float32 and float64, the sum of complex numbers whose imaginary parts count. More than 2^24
+/// elements of float32 are added in float64. Otherwise two, for the sum and the number of elements: for float16, complex numbers, and with a
+/// dtype. One for integers.
 ///
 /// # Errors
 /// The errors of [`NdArray::mean`].
@@ -310,4 +312,20 @@ pub fn nanargmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 #[numpy("nanargmax(a, axis=None, out=None, *, keepdims=False)")]
 pub fn nanargmax(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanarg("nanargmax", a, over.into(), f64::NEG_INFINITY, |a, over| a.argmax(over))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuprum_backend_cpu as _;
+
+    #[test]
+    fn means_of_many_numbers_count_exactly() -> Result<()> {
+        // A float32 count stops at 2^24.
+        let mut a = cuprum_core::ones(MAX_F32_COUNT + 6, DType::F32)?;
+        a.assign(cuprum_core::s![3], f64::NAN)?;
+        let mean = nanmean(&a, ())?;
+        assert_eq!((mean.dtype(), mean.item_as::<f64>()?), (DType::F32, 1.0));
+        Ok(())
+    }
 }
