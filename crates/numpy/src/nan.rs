@@ -313,19 +313,3 @@ pub fn nanargmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 pub fn nanargmax(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanarg("nanargmax", a, over.into(), f64::NEG_INFINITY, |a, over| a.argmax(over))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use cuprum_backend_cpu as _;
-
-    #[test]
-    fn means_of_many_numbers_count_exactly() -> Result<()> {
-        // A float32 count stops at 2^24.
-        let mut a = cuprum_core::ones(MAX_F32_COUNT + 6, DType::F32)?;
-        a.assign(cuprum_core::s![3], f64::NAN)?;
-        let mean = nanmean(&a, ())?;
-        assert_eq!((mean.dtype(), mean.item_as::<f64>()?), (DType::F32, 1.0));
-        Ok(())
-    }
-}
