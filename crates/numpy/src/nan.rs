@@ -124,7 +124,8 @@ fn nanmean_from_args(args: &Args) -> Result<Value> {
 /// Largest number of elements that a float32 sum of ones counts exactly.
 const MAX_F32_COUNT: usize = 1 << 24;
 
-/// Returns the sum of the elements that are not NaN, and their number. `over` has the options of [`NdArray::sum`].
+/// Returns the sum of the elements that are not NaN, and their number. `over` has the options of [`NdArray::sum`]. The sum of many float32
+/// elements is in float64, so that the caller rounds only the quotient.
 ///
 /// The sum of complex numbers adds two real numbers in one pass over memory. The imaginary part of this sum is the number of elements.
 fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> {
@@ -133,7 +134,7 @@ fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> 
         // Sums of complex64 have a float32 as the number of elements.
         let wide = if a.size() <= MAX_F32_COUNT { a.clone() } else { a.astype(DType::F64)? };
         let pairs = where_(is_nan, 0, add(wide, Scalar::from(Complex::<f64>::I))?)?.sum(over.clone())?;
-        return Ok((pairs.real()?.astype(a.dtype())?, pairs.imag()?));
+        return Ok((pairs.real()?, pairs.imag()?));
     }
     let sum = replace_nan(a, 0)?.sum(over.clone())?;
     Ok((sum, logical_not(is_nan)?.sum(over.clone().dtype(DType::I64))?))
@@ -166,7 +167,7 @@ pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
         return a.mean(over);
     }
     let (sum, count) = sum_and_count(a, &over)?;
-    let dtype = sum.dtype();
+    let dtype = over.requested_dtype().unwrap_or(a.dtype());
     divide(sum, count)?.astype(dtype)
 }
 
