@@ -20,9 +20,10 @@ use crate::ranks::{declined, done_sharded, run_on_rank};
 use crate::redistribute::{dense, gather, record};
 use crate::views::local_parts;
 
-/// Number of samples of a rank. The largest bucket exceeds the mean by a few times its inverse square root.
+/// Number of samples of a rank. With uniform samples, buckets exceed the mean size by a few percent.
 const SAMPLES: usize = 4096;
-/// Maximum number of ranks, for which an array of one element per rank has one element on each.
+/// Maximum number of ranks. With more ranks, a partition has blocks of several rows, so that an array of one row per rank would not have one
+/// row on each.
 const MAX_RANKS: usize = 192;
 
 /// Sorts the values of a row of which each rank holds a range.
@@ -40,7 +41,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     let splitters = splitters(mesh, &parts, dtype)?;
     let pieces = pieces(mesh, &parts, &splitters, request.descending)?;
     let counts = counts(mesh, &pieces)?;
-    let buckets = exchange(mesh, dtype, &counts, &|from, to| Ok(pieces[from][to].clone()))?;
+    let buckets = exchange(mesh, dtype, &counts, &|local, to| Ok(pieces[local][to].clone()))?;
     let mut sorted = Vec::new();
     for (local, bucket) in buckets.into_iter().enumerate() {
         let output = OutputSpec::contiguous(dtype, bucket.shape())?;
@@ -55,8 +56,8 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
         }
     }
     // Ranges of positions: of the sorted bucket of each rank, and of the part that each rank owns.
-    let ends = |from: usize| -> usize { (0..from).map(|to| counts.iter().map(|of_rank| of_rank[to]).sum::<usize>()).sum() };
-    let held: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| ends(rank)..ends(rank + 1)).collect();
+    let start = |rank: usize| -> usize { (0..rank).map(|to| counts.iter().map(|of_rank| of_rank[to]).sum::<usize>()).sum() };
+    let held: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| start(rank)..start(rank + 1)).collect();
     let owned: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| region_of_rank(mesh, &[size], &cuts, rank)[0].clone()).collect();
     let common = |from: usize, to: usize| held[from].start.max(owned[to].start)..held[from].end.min(owned[to].end);
     let moved: Vec<Vec<usize>> = (0..mesh.size()).map(|from| (0..mesh.size()).map(|to| common(from, to).len()).collect()).collect();
@@ -76,7 +77,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
 fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
     let samples = parts.iter().enumerate().map(|(local, part)| {
         with_device(mesh.members()[local], || match part.size() {
-            // Zeros of a rank without elements are as good a sample as any.
+            // Splitters may be any values, so a rank without elements gives zeros.
             0 => zeros(SAMPLES, dtype)?.stored(),
             size => part.take(&Generator::new(0).integers(0, size as i64, SAMPLES, DType::I64)?, 0)?.stored(),
         })

@@ -298,7 +298,7 @@ impl World {
 
     /// Keeps a failure that `reporter` has found. It is not reported again, since the reporter tells all ranks.
     fn take_report(&self, reporter: usize, rank: usize, message: String) {
-        // Of two ranks that do not reach each other, each blames the other.
+        // If the connection between two ranks fails, each of the two reports the other as failed.
         let rank = if rank == self.rank { reporter } else { rank };
         let _ = self.failure.set(Error::Rank { op: "mesh", rank, message });
         self.signal();
