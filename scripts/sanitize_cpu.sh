@@ -14,7 +14,7 @@ for sanitizer in ${*:-address thread}; do
   export CARGO_TARGET_DIR=$folder/sanitize-$sanitizer CUPRUM_NUM_THREADS=4
   sanitized() { cargo +nightly test -Zbuild-std --target $target --locked "$@"; }
   sanitized -p cuprum-cpu-base -p cuprum-cpu-sort --lib
-  sanitized -p cuprum-core --lib --test memory --test streams
+  sanitized -p cuprum-core --lib --test memory --test arrays
   sanitized -p cuprum-backend-cpu --test kernels
   echo "$sanitizer: passed"
 done

@@ -10,7 +10,7 @@ use cuprum_core::{Complex, DType, Device, Error, NdArray, Side, full, s, zeros};
 const SIZES: [(usize, usize); 5] = [(1, 5), (3, 1000), (1000, 1000), (4001, 1001), (70_000, 300_000)];
 const INEXACT: [DType; 6] = [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128];
 
-/// Runs `test` with a CUDA device.
+/// Runs `test` with a CUDA device, which is not the default: the tests make their inputs on the CPU.
 fn on_device(test: impl FnOnce(Device)) {
     if let Some(device) = testing::device() {
         test(device);

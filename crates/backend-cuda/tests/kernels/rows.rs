@@ -1,7 +1,5 @@
 //! Expressions over rows and their own reductions on a real device: one pass over each row, against float64 on the host.
 
-mod common;
-
 use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::{
@@ -9,7 +7,7 @@ use cuprum_core::{
     with_fusion,
 };
 
-use common::on_device;
+use crate::try_on_device;
 
 /// Lengths near the sizes of packs, warps and blocks, and the maximum.
 const LENGTHS: [usize; 12] = [2, 3, 31, 32, 33, 127, 1000, 4096, 4097, 11585, 16384, 32768];
@@ -109,7 +107,7 @@ fn tolerance(dtype: DType) -> f64 {
 
 #[test]
 fn softmax_of_rows_of_any_length() {
-    on_device(|_| {
+    try_on_device(|_| {
         for (n, length) in LENGTHS.into_iter().enumerate() {
             let dtypes: &[DType] = match n % 3 {
                 0 => &[DType::F32, DType::F16],
@@ -129,7 +127,7 @@ fn softmax_of_rows_of_any_length() {
 
 #[test]
 fn normalise_rows() {
-    on_device(|_| {
+    try_on_device(|_| {
         for (n, length) in [31, 1000, 4096, 11585].into_iter().enumerate() {
             let x = Generator::new(n as u64).normal(100.0, 2.0, [7, length], DType::F32)?;
             let [gamma, beta] = [11, 12].map(|seed| Generator::new(seed).normal(0.0, 1.0, [length], DType::F32));
@@ -172,7 +170,7 @@ fn normalise_rows() {
 
 #[test]
 fn variances_along_rows() {
-    on_device(|_| {
+    try_on_device(|_| {
         for (n, length) in LENGTHS.into_iter().enumerate() {
             let dtype = [DType::F32, DType::F64, DType::F16][n % 3];
             let x = Generator::new(n as u64).normal(10.0, 1.0, [140, length], dtype)?;
@@ -201,7 +199,7 @@ fn variances_along_rows() {
 
 #[test]
 fn nan_and_infinity() {
-    on_device(|_| {
+    try_on_device(|_| {
         let mut values = vec![0.5f32; 4 * 1000];
         values[7] = f32::NAN;
         values[1005] = f32::INFINITY;
@@ -224,7 +222,7 @@ fn nan_and_infinity() {
 
 #[test]
 fn integers_and_bools() {
-    on_device(|_| {
+    try_on_device(|_| {
         let x = Generator::new(3).integers(-50, 50, [40, 333], DType::I32)?;
         let host = x.to_vec::<i32>()?;
         let got = in_one_pass(|| Ok((&x - x.min(rows())?) * x.greater(40)?.any(rows())?))?.to_vec::<i32>()?;
@@ -252,7 +250,7 @@ fn integers_and_bools() {
 
 #[test]
 fn any_outer_axes() {
-    on_device(|_| {
+    try_on_device(|_| {
         let big = Generator::new(1).normal(0.0, 1.0, [9, 6, 5, 70], DType::F32)?;
         let views = [
             big.transpose([2, 0, 1, 3])?,
@@ -279,7 +277,7 @@ fn any_outer_axes() {
 
 #[test]
 fn live_intermediate_values_are_kept() {
-    on_device(|_| {
+    try_on_device(|_| {
         let x = Generator::new(2).normal(0.0, 1.0, [50, 700], DType::F32)?;
         let (mean, std) = (x.mean(rows())?, x.std(rows())?);
         let y = in_one_pass(|| Ok((&x - &mean) / &std))?;
@@ -300,7 +298,7 @@ fn live_intermediate_values_are_kept() {
 
 #[test]
 fn with_and_without_fusion() {
-    on_device(|_| {
+    try_on_device(|_| {
         let x = Generator::new(8).normal(0.0, 2.0, [33, 515], DType::F32)?;
         let ways: [fn(&NdArray) -> Result<NdArray>; 5] = [softmax, log_softmax, normal, min_max, logsumexp];
         for f in ways {
@@ -315,7 +313,7 @@ fn with_and_without_fusion() {
 
 #[test]
 fn in_a_graph() {
-    on_device(|_| {
+    try_on_device(|_| {
         let x = Generator::new(4).normal(0.0, 1.0, [64, 1000], DType::F32)?;
         softmax(&x)?.eval()?;
         let (graph, y) = Graph::capture(|| softmax(&x))?;
@@ -329,7 +327,7 @@ fn in_a_graph() {
 
 #[test]
 fn sixteen_bits_keep_their_dtype_between_operations() {
-    on_device(|_| {
+    try_on_device(|_| {
         let x = Generator::new(6).normal(0.0, 1.0, [20, 777], DType::F16)?;
         let fused = softmax(&x)?.to_vec::<f16>()?;
         let alone = with_fusion(false, || softmax(&x)?.to_vec::<f16>())?;
@@ -343,7 +341,7 @@ fn sixteen_bits_keep_their_dtype_between_operations() {
 
 #[test]
 fn rows_too_long_for_registers_are_reduced_separately() {
-    on_device(|_| {
+    try_on_device(|_| {
         let x = Generator::new(7).normal(0.0, 1.0, [3, 32768], DType::F64)?;
         let (got, records) = run(|| softmax(&x))?;
         assert_close("float64, 32768", &got, &by_row(&x, host_softmax)?, 1e-12, 1e-6)?;

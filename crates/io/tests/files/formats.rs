@@ -1,5 +1,4 @@
 //! Files of every format: round trips, files that NumPy wrote, views of mapped files, and how files appear on disk.
-#![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 

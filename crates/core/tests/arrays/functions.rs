@@ -1,9 +1,7 @@
 //! Functions declared by `#[numpy(..)]` outside of the core crate.
 
-use cuprum_backend_cpu as _;
-extern crate cuprum_core as cuprum;
-
 use cuprum::function::Function;
+use cuprum_backend_cpu as _;
 
 use cuprum::{DType, NdArray, Operand, Result, Scalar, Value, add, multiply, numpy};
 

@@ -1,6 +1,6 @@
 //! Driver, compiler and libraries on a real device.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use cuprum_backend_cuda::CudaError;
@@ -11,10 +11,9 @@ use cuprum_backend_cuda::program::{self, CudaProgram};
 use cuprum_backend_cuda::testing;
 use cuprum_core::MatmulPrecision;
 
-/// Returns the first device. Tests run one at a time, because limits and error words are shared.
+/// Returns the first device.
 fn device() -> Option<(&'static Context, MutexGuard<'static, ()>)> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let guard = crate::exclusive();
     match driver::probe() {
         Ok(_) => Some((Context::get(0).expect("a device that the probe saw"), guard)),
         Err(reason) => {

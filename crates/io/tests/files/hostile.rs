@@ -1,5 +1,4 @@
 //! Damaged and hostile files: each is a prompt, clear error.
-#![allow(clippy::unwrap_used)]
 
 use std::io::Write;
 use std::time::{Duration, Instant};

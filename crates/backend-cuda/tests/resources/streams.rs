@@ -1,8 +1,6 @@
 //! Streams and events on a real device: arrays used across streams, reuse of memory, and timing. A delay before the work that
 //! must run first exposes a missing wait.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
 use cuprum_backend_cpu as _;
@@ -10,7 +8,7 @@ use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, Event, KernelLaunch, NdArray, Result, Stream, explain, full, matmul, with_stream};
 
-use common::on_device;
+use crate::on_device;
 
 /// Keeps the current stream busy for about 10 ms.
 struct Delay(RawKernel);

@@ -1,8 +1,6 @@
 //! Memory and streams shared with another library on a real device: addresses in and out, cudarc's slices, order of streams, owners.
 //! cudarc's streams and memory stand for the other library. Slow copies before the work that must run first expose a missing wait.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +11,7 @@ use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::interop::{DevicePointer, ForeignStream, SharedSlice, from_cuda_slice, from_device_pointer, raw_stream};
 use cuprum_core::{DType, Device, Error, Graph, NdArray, Result, Stream, arange, full, ones, s};
 
-use common::on_device;
+use crate::on_device;
 
 fn foreign(error: DriverError) -> Error {
     Error::value("cudarc", error.to_string())

@@ -1,15 +1,10 @@
 //! Map on a real device, compared with plain loops on the host: views at every alignment, every layout class, several results
 //! per kernel, and more than 2^32 elements.
 
-use cuprum_backend_cuda::testing;
-use cuprum_core::{DType, Device, Element, NdArray, arange_as, full, s, with_device};
+use cuprum_backend_cuda as _;
+use cuprum_core::{DType, Element, NdArray, arange_as, full, s};
 
-/// Runs `test` with a CUDA device as the default.
-fn on_device(test: impl FnOnce(Device)) {
-    if let Some(device) = testing::device() {
-        with_device(device, || test(device));
-    }
-}
+use crate::on_device;
 
 fn values<T>(n: usize, f: impl Fn(usize) -> T) -> Vec<T> {
     (0..n).map(|i| f((i * 7 + 3) % 101)).collect()

@@ -1,11 +1,9 @@
 //! Elementwise functions with several results: `divmod`, `modf`, `frexp`.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{CallRecord, DType, Device, Error, NdArray, Result, divmod, explain, frexp, modf, with_device, with_fusion, zeros};
+use cuprum_core::{CallRecord, DType, Error, NdArray, divmod, explain, frexp, modf, with_fusion, zeros};
 
-fn on_cpu(test: impl FnOnce() -> Result<()>) {
-    with_device(Device::CPU, test).unwrap();
-}
+use crate::on_cpu;
 
 fn expressions(records: &[CallRecord]) -> Vec<&str> {
     records.iter().filter_map(|r| r.expression.as_deref()).collect()

@@ -9,12 +9,7 @@ use cuprum_backend_cuda::user_kernels::{
 };
 use cuprum_core::{DType, Device, Error, NdArray, arange, ones, with_device, zeros};
 
-/// Runs `test` with a CUDA device as the default.
-fn on_device(test: impl FnOnce(Device)) {
-    if let Some(device) = testing::device() {
-        with_device(device, || test(device));
-    }
-}
+use crate::on_device;
 
 const AXPY: &str = r#"extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -43,7 +38,7 @@ fn a_syntax_error_shows_its_line() {
 #[test]
 fn the_example_compiles() {
     if testing::compiler().is_some() {
-        let spmv = RawSource::new(include_str!("../../../examples/spmv.cu")).with_name("spmv.cu");
+        let spmv = RawSource::new(include_str!("../../../../examples/spmv.cu")).with_name("spmv.cu");
         assert!(spmv.machine_code(90).unwrap().starts_with(b"\x7fELF"));
     }
 }
@@ -127,7 +122,7 @@ fn sources_are_dumped_with_their_key_and_log() {
     }
     let folder = tempfile::tempdir().unwrap();
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_syntax_error_shows_its_line"])
+        .args(["--exact", "user_kernels::a_syntax_error_shows_its_line"])
         .env("CUPRUM_DUMP_SOURCE", folder.path())
         .output()
         .unwrap();
@@ -250,7 +245,7 @@ fn writes_out_of_bounds() {
 fn writes_out_of_bounds_are_errors() {
     on_device(|_| {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["writes_out_of_bounds", "--exact", "--ignored", "--nocapture"])
+            .args(["user_kernels::writes_out_of_bounds", "--exact", "--ignored", "--nocapture"])
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&child.stdout);

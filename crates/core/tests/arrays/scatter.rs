@@ -2,11 +2,9 @@
 
 use cuprum_backend_cpu::with_threads;
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, POWER, SUBTRACT};
-use cuprum_core::{DType, Device, Error, NdArray, Op, Result, ScatterMode, arange_as, s, scatter, with_device, zeros};
+use cuprum_core::{DType, Error, NdArray, Op, ScatterMode, arange_as, s, scatter, zeros};
 
-fn on_cpu(test: impl FnOnce() -> Result<()>) {
-    with_device(Device::CPU, test).unwrap();
-}
+use crate::on_cpu;
 
 /// Returns `count` deterministic numbers below `limit`.
 fn numbers(count: usize, limit: usize, seed: u64) -> Vec<i64> {

@@ -3,12 +3,9 @@
 use cuprum_backend_cpu as _;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
-use cuprum_core::{Complex, DType, Device, Element, Error, Layout, NdArray, Result, bf16, f16, s, with_device};
+use cuprum_core::{Complex, DType, Element, Error, Layout, NdArray, Result, bf16, f16, s};
 
-/// Runs `f` with the host as the current device.
-fn on_host(f: impl FnOnce() -> Result<()>) {
-    with_device(Device::CPU, f).unwrap();
-}
+use crate::on_cpu;
 
 fn round_trip<T: Element>(values: [T; 6]) -> Result<()> {
     let mut vector = Vec::with_capacity(40);
@@ -25,7 +22,7 @@ fn round_trip<T: Element>(values: [T; 6]) -> Result<()> {
 
 #[test]
 fn vectors_of_every_element_type_move_in_and_out() {
-    on_host(|| {
+    on_cpu(|| {
         round_trip([true, false, false, true, true, false])?;
         round_trip([1i8, 2, 3, 4, 5, 6])?;
         round_trip([1i16, 2, 3, 4, 5, 6])?;
@@ -46,7 +43,7 @@ fn vectors_of_every_element_type_move_in_and_out() {
 
 #[test]
 fn slices_and_rust_arrays_are_copied() {
-    on_host(|| {
+    on_cpu(|| {
         let values = vec![1.0, 2.0, 3.0];
         for a in [NdArray::from_vec(&values, 3)?, NdArray::from_vec(&values[..], 3)?, NdArray::from_vec([1.0, 2.0, 3.0], 3)?] {
             assert_ne!(a.as_slice::<f64>()?.as_ptr(), values.as_ptr());
@@ -62,7 +59,7 @@ fn slices_and_rust_arrays_are_copied() {
 
 #[test]
 fn shared_and_rearranged_arrays_return_copies() {
-    on_host(|| {
+    on_cpu(|| {
         let make = || NdArray::from_vec(vec![1i64, 2, 3, 4, 5, 6], [2, 3]);
         let a = make()?;
         let shared = a.clone();
@@ -84,7 +81,7 @@ fn shared_and_rearranged_arrays_return_copies() {
 
 #[test]
 fn a_result_in_place_returns_in_the_vector() {
-    on_host(|| {
+    on_cpu(|| {
         let values = vec![1.5f64; 10_000];
         let address = values.as_ptr();
         let mut a = NdArray::from_vec(values, [100, 100])?;
@@ -98,7 +95,7 @@ fn a_result_in_place_returns_in_the_vector() {
 
 #[test]
 fn empty_vectors_and_scalars() {
-    on_host(|| {
+    on_cpu(|| {
         let empty = NdArray::from_vec(Vec::<f64>::new(), [0, 3])?;
         assert_eq!((empty.as_slice::<f64>()?, empty.shape()), (&[][..], &[0, 3][..]));
         assert_eq!(empty.subtract(1.0)?.sum(())?.item()?, 0.0);
@@ -115,7 +112,7 @@ fn empty_vectors_and_scalars() {
 
 #[test]
 fn borrowed_elements_are_contiguous_and_of_the_dtype() {
-    on_host(|| {
+    on_cpu(|| {
         let a = NdArray::from_vec(vec![1i32, 2, 3, 4, 5, 6], [2, 3])?;
         assert_eq!((&a + 1).as_slice::<i32>()?, [2, 3, 4, 5, 6, 7], "deferred");
         let message = |e: Error| e.to_string();
@@ -133,7 +130,7 @@ fn borrowed_elements_are_contiguous_and_of_the_dtype() {
 
 #[test]
 fn arrays_of_vectors_end_on_any_thread() {
-    on_host(|| {
+    on_cpu(|| {
         let arrays: Vec<NdArray> = (0..8).map(|i| NdArray::from_vec(vec![i as i64; 1000 * i + 1], 1000 * i + 1)).collect::<Result<_>>()?;
         std::thread::scope(|scope| {
             for (i, a) in arrays.into_iter().enumerate() {
@@ -149,7 +146,7 @@ fn arrays_of_vectors_end_on_any_thread() {
 
 #[test]
 fn buffers_of_host_memory_become_arrays() {
-    on_host(|| {
+    on_cpu(|| {
         let columns = HostBuffer::from_vec(vec![1u16, 2, 3, 4, 5, 6]);
         let address = columns.as_ptr();
         let a = NdArray::from_host_buffer(DType::U16, Layout::strided(&[3, 2], &[1, 3], 0)?, columns)?;

@@ -1,12 +1,10 @@
 //! Products of sparse matrices on a real device, against dense products and against the composites.
 
-mod common;
-
 use cuprum_backend_cuda as _;
 use cuprum_core::ops::sparse::{CsrParts, SPARSE_MULTIPLY, multiply, product, solve_triangular};
 use cuprum_core::{DType, Error, Family, NdArray, Result, explain, ops::linalg::Triangle, zeros};
 
-use common::on_device;
+use crate::try_on_device;
 
 /// A matrix in compressed row format, by the lengths of its rows. Values are small integers, so that sums are exact.
 fn matrix(lengths: &[usize], columns: usize, dtype: DType, index: DType) -> Result<[NdArray; 3]> {
@@ -30,7 +28,7 @@ fn dense(shape: &[usize], dtype: DType) -> Result<NdArray> {
 
 #[test]
 fn products_by_kernels_equal_composites() {
-    on_device(|_| {
+    try_on_device(|_| {
         // Regular rows, empty rows, and rows that a whole block computes.
         let long: Vec<usize> = (0..40)
             .map(|n| {
@@ -71,7 +69,7 @@ fn products_by_kernels_equal_composites() {
 
 #[test]
 fn products_of_two_sparse_matrices() {
-    on_device(|_| {
+    try_on_device(|_| {
         let [indptr, indices, values] = matrix(&[7; 90], 90, DType::F64, DType::I32)?;
         let m = CsrParts { indptr: &indptr, indices: &indices, values: &values, columns: 90 };
         let (p, i, v) = product(m, m)?;
@@ -84,7 +82,7 @@ fn products_of_two_sparse_matrices() {
 
 #[test]
 fn triangular_solutions() {
-    on_device(|_| {
+    try_on_device(|_| {
         // Row n of the lower triangle has the diagonal 2 and, except for the first row, 1 before it.
         let n = 50i64;
         let indptr: Vec<i64> = (0..=n).map(|row| (2 * row - 1).max(0)).collect();
@@ -101,7 +99,7 @@ fn triangular_solutions() {
 
 #[test]
 fn indices_out_of_bounds_are_errors() {
-    on_device(|_| {
+    try_on_device(|_| {
         let values = zeros(2, DType::F32)?;
         let b = zeros(3, DType::F32)?;
         for indices in [[0i32, 3], [-1, 2]] {

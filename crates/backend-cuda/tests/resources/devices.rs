@@ -1,6 +1,5 @@
 //! Two GPUs in one program: arrays stay on their device, copies between devices, computations on each and on both at once.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use cuprum_backend_cpu as _;
@@ -11,10 +10,9 @@ use cuprum_core::{
     DType, Device, NdArray, Result, Stream, add, arange, concat, full, matmul, ones, unique, where_, with_device, with_stream, zeros,
 };
 
-/// Runs `test` with two devices, in both orders. Tests run one at a time, because they measure memory and time.
+/// Runs `test` with two devices, in both orders.
 fn on_two(test: impl Fn(Device, Device) -> Result<()>) {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = crate::exclusive();
     if let Some((one, two)) = testing::two_devices() {
         [(one, two), (two, one)].into_iter().for_each(|(a, b)| test(a, b).unwrap());
     }

@@ -1,14 +1,12 @@
 //! Faults that kernels report on a real device: which thread, and which read of an array, receives the error.
 
-mod common;
-
 use std::sync::Barrier;
 
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda as _;
 use cuprum_core::{DType, Device, Error, Graph, NdArray, Result, Stream, arange, with_device};
 
-use common::on_device;
+use crate::on_device;
 
 const ROUNDS: usize = 200;
 

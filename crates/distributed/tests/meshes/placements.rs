@@ -1,7 +1,7 @@
 //! Placements: every pair of a reshard, uneven extents, views, and the collective operations that `explain` shows.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{CallRecord, DType, Device, NdArray, Result, arange, concat, explain, ones, s, with_device};
+use cuprum_core::{CallRecord, DType, Device, Family, IndexItem, NdArray, Result, arange, concat, explain, matmul, ones, s, with_device};
 use cuprum_distributed::Placement::{Partial, Replicate, Shard};
 use cuprum_distributed::{Mesh, PartialOp, Placement, ShardedArray};
 
@@ -72,6 +72,67 @@ fn shifted_slices_exchange_halos() -> Result<()> {
     assert!(result.to_vec::<f64>()?.iter().all(|d| *d == 8.0));
     // Both slices have blocks of ten rows. Three ranks receive one row of eight elements from the next rank.
     assert_eq!(collectives(&calls), [("halo_exchange", 3 * 8 * 8)]);
+    Ok(())
+}
+
+#[test]
+fn stencils_copy_borders_only() -> Result<()> {
+    let mesh = Mesh::loopback(3)?;
+    let a = numbers(&[1000, 64])?.shard(&mesh, [Shard(0)])?;
+    let stencil = |a: &NdArray| -> Result<NdArray> {
+        let inner = s![1..-1, 1..-1];
+        let sum = a.index(s![..-2, 1..-1])? + a.index(s![2.., 1..-1])? + a.index(s![1..-1, ..-2])? + a.index(s![1..-1, 2..])?;
+        (sum - a.index(inner)? * 4.0).eval().cloned()
+    };
+    let (result, calls) = explain(|| stencil(&a));
+    assert!(result?.to_bytes()? == stencil(&numbers(&[1000, 64])?)?.to_bytes()?);
+    let copied: usize = calls.iter().filter(|call| call.family == Family::Copy).map(|call| call.bytes).sum();
+    assert!(copied < 100 * 64 * 8, "{copied} bytes in copies");
+    Ok(())
+}
+
+#[test]
+fn shifted_strided_and_reversed_slices() -> Result<()> {
+    let dense = numbers(&[611])?;
+    let slices: [Vec<IndexItem>; 6] = [
+        s![0..200].to_vec(),
+        s![1..201].to_vec(),
+        s![400..600].to_vec(),
+        s![0..600;3].to_vec(),
+        s![11..611;3].to_vec(),
+        s![199..;-1].to_vec(),
+    ];
+    for ranks in [1, 2, 3, 5] {
+        let sharded = dense.shard(&Mesh::loopback(ranks)?, [Shard(0)])?;
+        for (x, y) in slices.iter().flat_map(|x| slices.iter().map(move |y| (x, y))) {
+            let sum = |a: &NdArray| (a.index(&x[..])? * 3.0 - a.index(&y[..])?).eval().cloned();
+            assert!(sum(&sharded)?.to_bytes()? == sum(&dense)?.to_bytes()?, "{ranks} ranks, {x:?} and {y:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn large_sums_of_products_are_divided() -> Result<()> {
+    let mesh = Mesh::loopback(4)?;
+    let (a, b) = (numbers(&[512, 12])? % 5.0, numbers(&[12, 256])? % 7.0);
+    let product = matmul(&a.shard(&mesh, [Shard(1)])?, &b.shard(&mesh, [Shard(0)])?)?;
+    assert_eq!(product.placements(), Some(vec![Shard(0)]));
+    assert!(product.to_bytes()? == matmul(&a, &b)?.to_bytes()?);
+    let small = matmul(&a.index(s![..8])?.shard(&mesh, [Shard(1)])?, &b.shard(&mesh, [Shard(0)])?)?;
+    assert_eq!(small.placements(), Some(vec![Replicate]));
+    assert!(small.to_bytes()? == matmul(&a.index(s![..8])?, &b)?.to_bytes()?);
+    Ok(())
+}
+
+#[test]
+fn partial_arrays_combine_by_parts() -> Result<()> {
+    let mesh = Mesh::loopback(2)?;
+    let partial = numbers(&[100, 10])?.shard(&mesh, [Partial(PartialOp::Sum)])?;
+    let (result, calls) = explain(|| partial.reshard([Shard(0)]));
+    assert!(result?.to_bytes()? == numbers(&[100, 10])?.to_bytes()?);
+    // Each rank receives half of the other one's values.
+    assert_eq!(collectives(&calls), [("all_to_all", 100 * 10 * 8)]);
     Ok(())
 }
 

@@ -3,14 +3,9 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{
-    Complex, DType, Device, Error, NdArray, Result, Scalar, StoredArray, array, bf16, broadcast_to, f16, s, with_device, zeros,
-};
+use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, Scalar, StoredArray, array, bf16, broadcast_to, f16, s, zeros};
 
-/// Runs `f` with the host as the current device.
-fn on_host(f: impl FnOnce() -> Result<()>) {
-    with_device(Device::CPU, f).unwrap();
-}
+use crate::on_cpu;
 
 /// Returns an array whose readers get an out-of-memory error.
 fn unreadable() -> NdArray {
@@ -19,7 +14,7 @@ fn unreadable() -> NdArray {
 
 #[test]
 fn equality_is_that_of_shapes_and_values() {
-    on_host(|| {
+    on_cpu(|| {
         let a = array![[1, 2], [3, 4]];
         assert_eq!(a, array![[1.0, 2.0], [3.0, 4.0]], "dtypes may differ");
         assert_eq!(a.t()?, array![[1u8, 3], [2, 4]], "layouts may differ");
@@ -38,7 +33,7 @@ fn equality_is_that_of_shapes_and_values() {
 
 #[test]
 fn literals_and_vectors_become_arrays() {
-    on_host(|| {
+    on_cpu(|| {
         let check = |a: NdArray, dtype: DType, shape: &[usize]| assert_eq!((a.dtype(), a.shape()), (dtype, shape));
         check(array![1, 2, 3], DType::I32, &[3]);
         check(array![1.0, 2.0,], DType::F64, &[2]);
@@ -66,7 +61,7 @@ fn literals_and_vectors_become_arrays() {
 
 #[test]
 fn arrays_become_vectors() {
-    on_host(|| {
+    on_cpu(|| {
         let a = NdArray::from(vec![1i64, 2, 3]);
         let address = a.as_slice::<i64>()?.as_ptr();
         let copy: Vec<i64> = (&a).try_into()?;
@@ -81,7 +76,7 @@ fn arrays_become_vectors() {
 
 #[test]
 fn iterators_are_collected() {
-    on_host(|| {
+    on_cpu(|| {
         assert_eq!((1..=4).collect::<NdArray>(), array![1, 2, 3, 4]);
         assert_eq!(["a", "bcd"].iter().map(|s| s.len() == 1).collect::<NdArray>(), array![true, false]);
         assert_eq!(std::iter::empty::<u16>().collect::<NdArray>().dtype(), DType::U16);
@@ -96,7 +91,7 @@ fn iterators_are_collected() {
 
 #[test]
 fn iteration_runs_over_the_first_axis() {
-    on_host(|| {
+    on_cpu(|| {
         let a = array![[1, 2], [3, 4], [5, 6]];
         let mut rows = (&a).into_iter();
         assert_eq!((rows.len(), rows.next(), rows.next_back(), rows.len()), (3, Some(array![1, 2]), Some(array![5, 6]), 1));
@@ -131,7 +126,7 @@ impl ItemSum for NdArray {
 
 #[test]
 fn sums_and_products_of_arrays() {
-    on_host(|| {
+    on_cpu(|| {
         let rows = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
         assert_eq!(rows.into_iter().sum::<NdArray>(), array![9.0, 12.0]);
         let arrays = [array![1, 2], array![[3], [4]]];
@@ -158,7 +153,7 @@ fn names_parse() {
 
 #[test]
 fn debug_shows_values_and_errors_show_their_message() {
-    on_host(|| {
+    on_cpu(|| {
         let a = array![[1.0, 2.5], [3.0, 4.0]];
         let text = "NdArray([[1. , 2.5],\n         [3. , 4. ]], dtype=float64, shape=(2, 2), device=cpu)";
         assert_eq!(format!("{a:?}"), text);
@@ -177,7 +172,7 @@ fn debug_shows_values_and_errors_show_their_message() {
 
 #[test]
 fn display_takes_a_precision() {
-    on_host(|| {
+    on_cpu(|| {
         let a = array![1.0 / 3.0, 2.0, -0.125];
         assert_eq!(format!("{a}"), "[ 0.33333333  2.         -0.125     ]");
         assert_eq!(format!("{a:.2}"), "[ 0.33  2.   -0.12]");

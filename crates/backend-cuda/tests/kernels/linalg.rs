@@ -3,7 +3,7 @@
 //! NVRTC compiles the kernels of this crate for each operation, dtype and kind of team, which takes most of the time. The default tests
 //! therefore run each operation with some dtypes only, and `every_kernel` runs all of them:
 //!
-//!     cargo test -p cuprum-backend-cuda --test linalg -- --ignored every_kernel
+//!     cargo test -p cuprum-backend-cuda --test kernels -- --ignored every_kernel
 //!
 //! `times_of_all_paths` prints the times that decide the thresholds in `families/linalg/path.rs`.
 
@@ -23,13 +23,9 @@ use cuprum_core::testing::linalg::{
 };
 use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, Stream, with_device, with_stream};
 
-const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
+use crate::on_device;
 
-fn on_device(test: impl FnOnce(Device)) {
-    if let Some(device) = testing::device() {
-        with_device(device, || test(device));
-    }
-}
+const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
 
 /// Runs `test` if cuSOLVER is installed.
 fn with_library(test: impl FnOnce(Device)) {

@@ -1,19 +1,14 @@
 //! Fill, Copy, Random, Gather, reductions, segment sums, scans and Contract on a real device, against plain loops on the host.
 
-use cuprum_backend_cuda::testing;
+use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::testing::philox::PhiloxStream;
 use cuprum_core::{
-    Complex, DType, Device, Element, Error, NdArray, Scalar, arange_as, axis, bf16, broadcast_to, concat, count_nonzero, empty, explain,
-    eye, f16, flip, full, linspace, matmul, s, segment_max, segment_min, segment_prod, segment_sum, stack, tensordot, with_device,
+    Complex, DType, Element, Error, NdArray, Scalar, arange_as, axis, bf16, broadcast_to, concat, count_nonzero, empty, explain, eye, f16,
+    flip, full, linspace, matmul, s, segment_max, segment_min, segment_prod, segment_sum, stack, tensordot,
 };
 
-/// Runs `test` with a CUDA device as the default.
-fn on_device(test: impl FnOnce(Device)) {
-    if let Some(device) = testing::device() {
-        with_device(device, || test(device));
-    }
-}
+use crate::on_device;
 
 fn bytes_of(values: impl IntoIterator<Item = Scalar>, dtype: DType) -> Vec<u8> {
     values.into_iter().flat_map(|v| v.to_bytes(dtype)[..dtype.itemsize()].to_vec()).collect()

@@ -1,14 +1,12 @@
 //! Graphs on a real device: results, ownership of memory, operations that cannot be captured, and launch cost.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::user_kernels::{Launch, RawKernel};
 use cuprum_core::{DType, Device, Event, Graph, NdArray, Result, Stream, expand_dims, explain, full, matmul, ones, s, with_device, zeros};
 
-use common::on_device;
+use crate::on_device;
 
 fn values(n: usize, seed: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7 + seed * 13) % 101) as f32 / 101.0).collect()

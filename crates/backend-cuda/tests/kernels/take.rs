@@ -1,15 +1,13 @@
 //! `take` within fused expressions on a real device: the kernels of each family read the table in their one pass. Results are compared with
 //! those of unfused calls.
 
-mod common;
-
 use cuprum_backend_cuda as _;
 use cuprum_core::{
     CallRecord, DType, Device, Element, Error, Family, Graph, NdArray, Result, axis, cummax, explain, flatnonzero, full, histogram, s,
     segment_sum, where_, with_fusion, zeros,
 };
 
-use common::on_device;
+use crate::try_on_device;
 
 fn array<T: Element>(n: usize, f: impl Fn(usize) -> T) -> Result<NdArray> {
     NdArray::from_slice(&(0..n).map(f).collect::<Vec<T>>())
@@ -39,7 +37,7 @@ fn in_one_pass(what: &str, family: Family, f: impl Fn() -> Result<NdArray>) -> R
 
 #[test]
 fn every_family_fuses_take() {
-    on_device(|_| {
+    try_on_device(|_| {
         let x = table(1000)?;
         for n in [1usize, 3, 31, 1024, 100_003] {
             let (at, w) = (indices(n, 1000, DType::I32)?, array(n, |i| (i % 13) as f32 - 6.0)?);
@@ -62,7 +60,7 @@ fn every_family_fuses_take() {
 
 #[test]
 fn layouts_of_every_class() {
-    on_device(|_| {
+    try_on_device(|_| {
         let (x, at) = (table(1000)?, indices(90 * 70, 1000, DType::I64)?.reshape([90, 70])?);
         let (same, crossed) = (table(90 * 70)?.reshape([90, 70])?, table(90 * 70)?.reshape([70, 90])?.t()?);
         in_one_pass("flat", Family::Map, || Ok(&same + &x.take(&at, 0)?))?;
@@ -90,7 +88,7 @@ fn layouts_of_every_class() {
 
 #[test]
 fn tables_and_indices_of_every_dtype() {
-    on_device(|_| {
+    try_on_device(|_| {
         let numbers = array(100, |i| (i * 37 % 100) as f64 - 50.0)?;
         for d in DType::ALL {
             let x = numbers.astype(d)?.eval()?.clone();
@@ -114,7 +112,7 @@ fn tables_and_indices_of_every_dtype() {
 
 #[test]
 fn a_lone_or_shared_take_is_a_separate_call() {
-    on_device(|_| {
+    try_on_device(|_| {
         let (x, at) = (table(1000)?, indices(4000, 1000, DType::I64)?);
         let (alone, records) = explain(|| x.take(&at, 0)?.to_bytes());
         assert_eq!(records.iter().map(|r| (r.op, r.family)).collect::<Vec<_>>(), [("take", Family::Gather)]);
@@ -137,7 +135,7 @@ fn a_lone_or_shared_take_is_a_separate_call() {
 
 #[test]
 fn indices_out_of_bounds_are_reported_once() {
-    on_device(|device: Device| {
+    try_on_device(|device: Device| {
         let x = table(1000)?;
         for n in [1usize, 5, 100_000] {
             for (of, index) in
@@ -181,7 +179,7 @@ fn indices_out_of_bounds_are_reported_once() {
 
 #[test]
 fn a_graph_reads_the_table_again() {
-    on_device(|_| {
+    try_on_device(|_| {
         let (x, w, at) = (table(1000)?, table(6400)?, indices(6400, 1000, DType::I32)?);
         let offsets = array(201, |i| i as i64 * 32)?;
         let step = |x: &NdArray| segment_sum(&(&w * &x.take(&at, 0)?), &offsets);

@@ -56,7 +56,7 @@ fn unusual_but_valid_matrix_market_files() {
 
 #[test]
 fn random_changes_of_a_file_never_panic() {
-    let text = include_bytes!("goldens/hermitian.mtx");
+    let text = include_bytes!("../goldens/hermitian.mtx");
     let mut state = 1u64;
     for _ in 0..4000 {
         let mut bytes = text.to_vec();

@@ -2,18 +2,13 @@
 
 use std::cmp::Ordering;
 
-use cuprum_backend_cuda::testing;
+use cuprum_backend_cuda as _;
 use cuprum_core::{
-    Complex, DType, Device, Element, NdArray, Side, arange_as, axis, bf16, bincount, broadcast_to, cummax, cummin, explain, f16,
-    flatnonzero, full, histogram, s, segment_argsort, segment_sort, topk, with_device, zeros,
+    Complex, DType, Element, NdArray, Side, arange_as, axis, bf16, bincount, broadcast_to, cummax, cummin, explain, f16, flatnonzero, full,
+    histogram, s, segment_argsort, segment_sort, topk, zeros,
 };
 
-/// Runs `test` with a CUDA device as the default.
-fn on_device(test: impl FnOnce(Device)) {
-    if let Some(device) = testing::device() {
-        with_device(device, || test(device));
-    }
-}
+use crate::on_device;
 
 /// Returns reproducible pseudo-random bits (splitmix64) for the index `i`.
 fn bits(seed: u64, i: usize) -> u64 {
