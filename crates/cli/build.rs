@@ -1,5 +1,9 @@
-//! Lets the linker merge functions with identical code, such as instances of a generic function that differ only in their types. This makes
-//! the command smaller. `lld`, which rustc uses by default on x86-64 Linux, has the option for this; GNU `ld` does not know it.
+//! Makes the command smaller by options of the linker:
+//!
+//! - It merges functions with identical code, such as instances of a generic function that differ only in their types.
+//! - It omits the tables for unwinding, since a panic ends the command (`panic = "abort"`). Backtraces are then empty.
+//!
+//! `lld`, which rustc uses by default on x86-64 Linux, has these options. An option that the linker does not know is left out.
 
 use std::env::var_os;
 use std::ffi::OsString;
@@ -8,22 +12,42 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const MERGE_OPTION: &str = "-Wl,--icf=all";
+/// Linker script that omits the tables for unwinding.
+const WITHOUT_UNWIND_TABLES: &str =
+    "SECTIONS { /DISCARD/ : { *(.eh_frame .eh_frame.* .gcc_except_table .gcc_except_table.*) } } INSERT AFTER .text;\n";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // Merging takes time that debug builds do not need to spend.
-    if var_os("PROFILE").is_some_and(|profile| profile == "release") && linker_knows_option().unwrap_or(false) {
-        println!("cargo::rustc-link-arg-bins={MERGE_OPTION}");
+    // The options take time that debug builds do not need to spend, and tests in debug builds unwind.
+    if var_os("PROFILE").is_none_or(|profile| profile != "release") {
+        return;
+    }
+    use_if_known(&[MERGE_OPTION.to_owned()]);
+    if var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux") {
+        let Some(script) = var_os("OUT_DIR").map(|folder| Path::new(&folder).join("without_unwind_tables.ld")) else { return };
+        if fs::write(&script, WITHOUT_UNWIND_TABLES).is_ok() {
+            use_if_known(&[format!("-Wl,-T,{}", script.display()), "-Wl,--no-eh-frame-hdr".to_owned()]);
+        }
     }
 }
 
-/// Returns whether an empty program links with the option, or `None` if the attempt is not possible.
-fn linker_knows_option() -> Option<bool> {
+/// Links the command with the options if the linker knows all of them.
+fn use_if_known(options: &[String]) {
+    if links_with(options).unwrap_or(false) {
+        options.iter().for_each(|option| println!("cargo::rustc-link-arg-bins={option}"));
+    }
+}
+
+/// Returns whether an empty program links with the options, or `None` if the attempt is not possible.
+fn links_with(options: &[String]) -> Option<bool> {
     let (rustc, target, folder) = (var_os("RUSTC")?, var_os("TARGET")?, var_os("OUT_DIR")?);
     let source = Path::new(&folder).join("empty.rs");
     fs::write(&source, "fn main() {}").ok()?;
     let mut link = Command::new(rustc);
-    link.args(["--crate-type=bin", "--edition=2024", "-C", &format!("link-arg={MERGE_OPTION}")]).arg("--target").arg(target);
+    link.args(["--crate-type=bin", "--edition=2024", "-C", "panic=abort"]).arg("--target").arg(target);
+    for option in options {
+        link.arg("-C").arg(format!("link-arg={option}"));
+    }
     if let Some(linker) = var_os("RUSTC_LINKER") {
         let mut option = OsString::from("linker=");
         option.push(linker);

@@ -5,9 +5,8 @@
 //! generated code implements the same semantics.
 
 use std::convert::identity;
-use std::marker::PhantomData;
 
-use cuprum_core::Element;
+use cuprum_core::{DType, Element};
 pub use cuprum_cpu_base::native::{Combine, Loop, NativeLoops};
 pub use cuprum_cpu_base::simd::Isa;
 use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, fill};
@@ -26,17 +25,20 @@ pub trait Tile {
     fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
 }
 
-/// Fills `out` by `tile`, with a second, exact pass if some argument of a [`Math`] function needs it.
+/// Fills `out` by `tile`. If some argument of a [`Math`] function needs it, a second, exact pass follows. Without fused multiply-add, loops
+/// with such functions are not vectorised, so the exact pass is the only one.
 pub fn run<T: Tile>(tile: T, out: ElementsMut) {
     struct FillTile<'t, T>(&'t T);
     impl<T: Tile> FillLoop for FillTile<'_, T> {
         type Item = T::Out;
         #[inline(always)]
         fn run<I: Isa>(self, out: &mut [T::Out]) {
-            if !T::MAY_NEED_EXACT_PASS {
+            if const { !T::MAY_NEED_EXACT_PASS } {
                 self.0.fill::<I>(out);
+            } else if const { !I::FMA } {
+                fill_exactly::<false, T>(self.0, out);
             } else if self.0.fill::<I>(out) {
-                fill_exactly::<I, T>(self.0, out);
+                fill_exactly::<true, T>(self.0, out);
             }
         }
     }
@@ -46,23 +48,48 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
 /// Fills `out` at a level at which [`Math`] functions handle all arguments.
 #[cold]
 #[inline(never)]
-fn fill_exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
-    tile.fill::<ExactPassIsa<I>>(out);
+fn fill_exactly<const FMA: bool, T: Tile>(tile: &T, out: &mut [T::Out]) {
+    tile.fill::<ExactPassIsa<FMA>>(out);
 }
 
-/// SIMD level at which [`Math`] functions handle all arguments. It has the arithmetic of level `I`, so the exact pass does not change other
+/// Fills the float32 elements of `out` by a loop over float64, for a function of `N` arguments that computes in float64. Converts blocks of
+/// elements: float32 arguments to float64, and the results to float32.
+pub fn compute_in_double<const N: usize>(tile: Loop, args: &[Elements], out: ElementsMut) {
+    const BLOCK: usize = 256;
+    let out = out.typed::<f32>();
+    let mut converted = [[0f64; BLOCK]; N];
+    let mut results = [0f64; BLOCK];
+    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+        let len = out.len();
+        let mut buffers = converted.iter_mut();
+        let block_args: [Elements; N] = std::array::from_fn(|n| {
+            let Some(arg) = args.get(n).map(|arg| arg.slice(block * BLOCK, len)) else { return Elements::of::<f64>(&[]) };
+            match buffers.next() {
+                Some(buffer) if arg.dtype() == DType::F32 => {
+                    buffer.iter_mut().zip(arg.typed::<f32>()).for_each(|(wide, &x)| *wide = f64::from(x));
+                    Elements::of(&buffer[..len])
+                }
+                _ => arg,
+            }
+        });
+        tile(&block_args, ElementsMut::of(&mut results[..len]));
+        out.iter_mut().zip(&results).for_each(|(x, &wide)| *x = wide as f32);
+    }
+}
+
+/// SIMD level at which [`Math`] functions handle all arguments. `FMA` is that of the first pass, so that the exact pass does not change other
 /// elements.
 #[derive(Clone, Copy)]
-pub struct ExactPassIsa<I>(PhantomData<I>);
+pub struct ExactPassIsa<const FMA: bool>;
 
-impl<I: Isa> Isa for ExactPassIsa<I> {
-    const REGISTER_BYTES: usize = I::REGISTER_BYTES;
-    const FMA: bool = I::FMA;
+impl<const FMA: bool> Isa for ExactPassIsa<FMA> {
+    const REGISTER_BYTES: usize = BaselineIsa::REGISTER_BYTES;
+    const FMA: bool = FMA;
     const IS_EXACT_PASS: bool = true;
 }
 
 /// The baseline SIMD level, at which [`Math`] functions handle all arguments.
-pub type Plain = ExactPassIsa<BaselineIsa>;
+pub type Plain = ExactPassIsa<{ BaselineIsa::FMA }>;
 
 /// Returns the elements of argument number `n` for the current tile.
 #[inline(always)]
@@ -91,11 +118,29 @@ pub fn row<T, const COLUMNS: usize, const ROWS: usize, I: Integer>(table: &[[T; 
     &table[Ord::min(Ord::max(index.to_index(), 0) as usize, ROWS.saturating_sub(1))]
 }
 
-/// Returns the polynomial with these coefficients, lowest first, at `x` by Horner's scheme with [`Math::mul_add`].
+/// Returns the value at `x` of the polynomial with the given coefficients, lowest degree first, by Horner's scheme with [`Math::mul_add`].
 #[inline(always)]
 pub fn polynomial<I: Isa, T: Math, const N: usize>(x: T, coefficients: &[T; N]) -> T {
-    let Some((&highest, lower)) = coefficients.split_last() else { return T::default() };
-    lower.iter().rev().fold(highest, |sum, &c| sum.mul_add::<I>(x, c))
+    #[inline(always)]
+    fn horner<I: Isa, T: Math>(x: T, coefficients: &[T]) -> T {
+        let Some((&highest, lower)) = coefficients.split_last() else { return T::default() };
+        lower.iter().rev().fold(highest, |sum, &c| sum.mul_add::<I>(x, c))
+    }
+    #[inline(never)]
+    fn outlined<const FMA: bool, T: Math>(x: T, coefficients: &[T]) -> T {
+        horner::<ExactPassIsa<FMA>, T>(x, coefficients)
+    }
+    match const { (is_vectorised::<I>(), I::FMA) } {
+        (true, _) => horner::<I, T>(x, coefficients),
+        (_, true) => outlined::<true, T>(x, coefficients),
+        (_, false) => outlined::<false, T>(x, coefficients),
+    }
+}
+
+/// Returns whether loops of user-defined operations are vectorised at this level. Other loops call mathematical functions instead of inlining
+/// them, which makes the program smaller.
+const fn is_vectorised<I: Isa>() -> bool {
+    I::FMA && !I::IS_EXACT_PASS
 }
 
 /// Number types that user-defined operations compute with.
@@ -223,7 +268,8 @@ impl Cast<bool> for bool {
 }
 
 /// Mathematical functions of user-defined operations, named as in Rust's standard library. Functions with the parameter `I`, except
-/// `mul_add`, are those of `cuprum-cpu-math`. A function sets `rare` for an argument that needs the exact pass ([`Isa::IS_EXACT_PASS`]).
+/// `mul_add`, are those of `cuprum-cpu-math`. A function with the parameter `rare` sets it for an argument that needs the exact pass
+/// ([`Isa::IS_EXACT_PASS`]).
 pub trait Math: Number {
     /// Returns whether the value is NaN.
     fn is_nan(self) -> bool;
@@ -343,7 +389,7 @@ macro_rules! floats {
             #[inline(always)]
             fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self { if I::FMA { <$t>::mul_add(self, a, b) } else { slow_mul_add(self, a, b) } }
             floats!(@large $t sin sin_large, cos cos_large, tan tan_large);
-            floats!(@unary exp exp, exp2 exp2, exp_m1 expm1, ln log, log2 log2, log10 log10, ln_1p log1p, cbrt cbrt, asin asin,
+            floats!(@unary $t exp exp, exp2 exp2, exp_m1 expm1, ln log, log2 log2, log10 log10, ln_1p log1p, cbrt cbrt, asin asin,
                 acos acos, atan atan, sinh sinh, cosh cosh, tanh tanh, asinh asinh, acosh acosh, atanh atanh);
             #[inline(always)]
             fn atan2<I: Isa>(self, x: Self) -> Self { vmath::atan2::<I, _>(self, x) }
@@ -353,9 +399,17 @@ macro_rules! floats {
             fn powf<I: Isa>(self, y: Self) -> Self { vmath::pow::<I, _>(self, y) }
         }
     )* };
-    (@unary $($name:ident $function:ident),*) => { $(
+    (@unary $t:ident $($name:ident $function:ident),*) => { $(
         #[inline(always)]
-        fn $name<I: Isa>(self) -> Self { vmath::$function::<I, _>(self) }
+        fn $name<I: Isa>(self) -> Self {
+            #[inline(never)]
+            fn outlined<const FMA: bool>(x: $t) -> $t { vmath::$function::<ExactPassIsa<FMA>, _>(x) }
+            match const { (is_vectorised::<I>(), I::FMA) } {
+                (true, _) => vmath::$function::<I, _>(self),
+                (_, true) => outlined::<true>(self),
+                (_, false) => outlined::<false>(self),
+            }
+        }
     )* };
     (@large $t:ident $($name:ident $slow:ident),*) => { $(
         #[inline(always)]

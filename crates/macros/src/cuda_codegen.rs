@@ -20,8 +20,8 @@ pub fn write_function(function: &Function, earlier: &[(&Function, String)]) -> (
         .parameters
         .iter()
         .map(|p| {
-            let (of, v) = (cuda_type_name(p.of), cuda_variable_name(function, p.variable));
-            if p.kind == ParameterKind::Whole { format!("const {of}* {v}, const i64 {v}_len") } else { format!("const {of} {v}") }
+            let (ty, v) = (cuda_type_name(p.ty), cuda_variable_name(function, p.variable));
+            if p.kind == ParameterKind::Whole { format!("const {ty}* {v}, const i64 {v}_len") } else { format!("const {ty} {v}") }
         })
         .collect();
     let signature = format!("({}) {{\n{body}}}\n", parameters.join(", "));
@@ -34,7 +34,7 @@ pub fn write_function(function: &Function, earlier: &[(&Function, String)]) -> (
 
 /// Returns the C++ name and the C++ source of a constant table. The name contains a hash of the source.
 pub fn write_table(table: &Table) -> (String, String) {
-    let value = |digits: &String| match table.of {
+    let value = |digits: &String| match table.ty {
         PrimitiveType::F32 if digits.contains(['.', 'e', 'E']) => format!("{digits}f"),
         PrimitiveType::F64 | PrimitiveType::F32 => digits.clone(),
         _ if digits == "-9223372036854775808" => "-9223372036854775807ll - 1".to_owned(),
@@ -44,14 +44,14 @@ pub fn write_table(table: &Table) -> (String, String) {
     let values: Vec<String> = table.values.iter().map(value).collect();
     let values = values.join(", ");
     let mut hasher = DefaultHasher::new();
-    (table.of.name(), &values).hash(&mut hasher);
+    (table.ty.name(), &values).hash(&mut hasher);
     let name = format!("table_{}_{:016x}", ascii_name(&table.name), hasher.finish());
-    let text = format!("__device__ const {} {name}[{}] = {{{values}}};\n", table.of.name(), table.values.len());
+    let text = format!("__device__ const {} {name}[{}] = {{{values}}};\n", table.ty.name(), table.values.len());
     (name, text)
 }
 
-fn cuda_type_name(of: Type) -> &'static str {
-    match of {
+fn cuda_type_name(ty: Type) -> &'static str {
+    match ty {
         Type::Generic => "T",
         Type::Primitive(p) => p.name(),
     }
@@ -74,8 +74,8 @@ struct CudaWriter<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
-    /// The number of the innermost loop's variable while the writer emits the version of the loop without clamping, for iterations in which
-    /// each [`AffineIndex`] is in bounds. `None` otherwise.
+    /// Index of the variable of an innermost loop, while the writer emits the version of this loop that clamps no [`AffineIndex`]. The
+    /// generated code selects this version if all these indices are in bounds. `None` otherwise.
     in_bounds: Option<usize>,
 }
 
@@ -140,8 +140,8 @@ impl CudaWriter<'_> {
                 Statement::Let(v, value) => {
                     let text = self.write_expression(value);
                     let declared = &self.function.variables[*v];
-                    let (constant, of) = (if declared.mutable { "" } else { "const " }, self.slot_type_name(declared.of));
-                    self.push_line(&format!("[[maybe_unused]] {constant}{of} {} = {text};", self.variable_name(*v)));
+                    let (constant, ty) = (if declared.mutable { "" } else { "const " }, self.slot_type_name(declared.ty));
+                    self.push_line(&format!("[[maybe_unused]] {constant}{ty} {} = {text};", self.variable_name(*v)));
                 }
                 Statement::Assign(v, value) => {
                     let text = self.write_expression(value);
@@ -156,14 +156,14 @@ impl CudaWriter<'_> {
                     self.push_line("}");
                 }
                 Statement::For { variable, from, to, body } => {
-                    let (from, to, of) = (
+                    let (from, to, ty) = (
                         self.write_expression(from),
                         self.write_expression(to),
-                        self.slot_type_name(self.function.variables[*variable].of),
+                        self.slot_type_name(self.function.variables[*variable].ty),
                     );
                     let v = self.variable_name(*variable);
-                    self.push_line(&format!("const {of} begin_{v} = {from}, end_{v} = {to};"));
-                    let head = format!("for ({of} {v} = begin_{v}; {v} < end_{v}; {v}++)");
+                    self.push_line(&format!("const {ty} begin_{v} = {from}, end_{v} = {to};"));
+                    let head = format!("for ({ty} {v} = begin_{v}; {v} < end_{v}; {v}++)");
                     let checks = self.loop_bounds_checks(*variable, body);
                     if !checks.is_empty() {
                         self.push_line(&format!("if ({}) {{", checks.join(" && ")));
@@ -191,7 +191,7 @@ impl CudaWriter<'_> {
     /// Returns the C++ bounds check of each access by an [`AffineIndex`] in the innermost loop over `variable`.
     fn loop_bounds_checks(&self, variable: usize, body: &Block) -> Vec<String> {
         let is_counted = matches!(
-            self.function.resolved_type(self.function.variables[variable].of),
+            self.function.resolved_type(self.function.variables[variable].ty),
             Type::Primitive(PrimitiveType::I32 | PrimitiveType::I64)
         );
         let (mut conditions, v) = (Vec::new(), self.variable_name(variable));
@@ -227,25 +227,25 @@ impl CudaWriter<'_> {
 
     /// Returns a C++ expression for the value of `expr`. Writes the statements that the expression depends on.
     fn write_expression(&mut self, expr: &Expr) -> String {
-        let of = self.slot_type_name(expr.of);
+        let ty = self.slot_type_name(expr.ty);
         match &expr.kind {
             // The literal is out of range for every integer type, so type inference has given it a float type.
-            ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => float_literal(of, &format!("{digits}.0")),
+            ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => float_literal(ty, &format!("{digits}.0")),
             ExprKind::Int(digits) => match digits.strip_prefix('-') {
-                Some(digits) => format!("static_cast<{of}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),
-                None => format!("static_cast<{of}>({digits}{})", if digits.len() > 9 { "ull" } else { "" }),
+                Some(digits) => format!("static_cast<{ty}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),
+                None => format!("static_cast<{ty}>({digits}{})", if digits.len() > 9 { "ull" } else { "" }),
             },
-            ExprKind::Float(digits) => float_literal(of, digits),
+            ExprKind::Float(digits) => float_literal(ty, digits),
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Constant(constant) => match constant.digits {
-                Some(digits) => float_literal(of, digits),
-                None if constant.name == "NAN" => format!("user_defined::nan<{of}>()"),
-                None => format!("user_defined::infinity<{of}>()"),
+                Some(digits) => float_literal(ty, digits),
+                None if constant.name == "NAN" => format!("user_defined::nan<{ty}>()"),
+                None => format!("user_defined::infinity<{ty}>()"),
             },
             ExprKind::Variable(v) => self.variable_name(*v),
             ExprKind::Not(inner) => {
                 let text = self.write_expression(inner);
-                if of == "bool" { format!("!{text}") } else { format!("static_cast<{of}>(~{text})") }
+                if ty == "bool" { format!("!{text}") } else { format!("static_cast<{ty}>(~{text})") }
             }
             ExprKind::Negative(inner) => format!("op::negative({})", self.write_expression(inner)),
             ExprKind::Binary(op, left, right) => {
@@ -258,9 +258,9 @@ impl CudaWriter<'_> {
                     BinaryOperator::Rem => format!("user_defined::rem({left}, {right})"),
                     BinaryOperator::Shl => format!("user_defined::shl({left}, {right})"),
                     BinaryOperator::Shr => format!("user_defined::shr({left}, {right})"),
-                    BinaryOperator::BitAnd => format!("static_cast<{of}>({left} & {right})"),
-                    BinaryOperator::BitOr => format!("static_cast<{of}>({left} | {right})"),
-                    BinaryOperator::BitXor => format!("static_cast<{of}>({left} ^ {right})"),
+                    BinaryOperator::BitAnd => format!("static_cast<{ty}>({left} & {right})"),
+                    BinaryOperator::BitOr => format!("static_cast<{ty}>({left} | {right})"),
+                    BinaryOperator::BitXor => format!("static_cast<{ty}>({left} ^ {right})"),
                     BinaryOperator::And => format!("({left} && {right})"),
                     BinaryOperator::Or => format!("({left} || {right})"),
                     BinaryOperator::Eq => format!("({left} == {right})"),
@@ -271,12 +271,12 @@ impl CudaWriter<'_> {
                     BinaryOperator::Ge => format!("({left} >= {right})"),
                 }
             }
-            ExprKind::Cast(inner) => format!("cast<{of}>({})", self.write_expression(inner)),
+            ExprKind::Cast(inner) => format!("cast<{ty}>({})", self.write_expression(inner)),
             ExprKind::Method(method, args) => format!("{}({})", method.cuda, self.write_arguments(args)),
             ExprKind::Call(at, args) => {
                 let (callee, name) = &self.earlier[*at];
-                let of_generic = callee.parameters.iter().zip(args).find(|(p, _)| p.of == Type::Generic);
-                let generic = of_generic.map_or(of, |(_, arg)| self.slot_type_name(arg.of));
+                let of_generic = callee.parameters.iter().zip(args).find(|(p, _)| p.ty == Type::Generic);
+                let generic = of_generic.map_or(ty, |(_, arg)| self.slot_type_name(arg.ty));
                 format!("{name}<{generic}>({})", self.write_arguments(args))
             }
             ExprKind::At(whole, index) => {
@@ -308,7 +308,7 @@ impl CudaWriter<'_> {
                     return format!("({condition} ? {a} : {b})");
                 }
                 let (temporary, condition) = (self.new_temporary_name(), self.write_expression(condition));
-                self.push_line(&format!("{of} {temporary};"));
+                self.push_line(&format!("{ty} {temporary};"));
                 self.push_line(&format!("if ({condition}) {{"));
                 self.depth += 1;
                 self.write_block_value(then, &temporary);
@@ -322,7 +322,7 @@ impl CudaWriter<'_> {
             }
             ExprKind::Block(block) => {
                 let temporary = self.new_temporary_name();
-                self.push_line(&format!("{of} {temporary};"));
+                self.push_line(&format!("{ty} {temporary};"));
                 self.push_line("{");
                 self.depth += 1;
                 self.write_block_value(block, &temporary);
@@ -349,11 +349,11 @@ impl CudaWriter<'_> {
     }
 }
 
-fn float_literal(of: &str, digits: &str) -> String {
-    match of {
+fn float_literal(ty: &str, digits: &str) -> String {
+    match ty {
         "f32" => format!("{digits}f"),
         "f64" => digits.to_owned(),
-        _ => format!("user_defined::literal<{of}>({digits}f, {digits})"),
+        _ => format!("user_defined::literal<{ty}>({digits}f, {digits})"),
     }
 }
 

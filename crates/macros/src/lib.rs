@@ -84,16 +84,17 @@ fn expand_kernel(input: TokenStream) -> syn::Result<TokenStream> {
     Ok(quote! { #(#[allow(dead_code, clippy::excessive_precision, clippy::approx_constant)] #tables)* #operations })
 }
 
-/// Appends to `out` the direct and indirect callees of the function with index `at`, then the function itself.
-fn collect_callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
-    if out.contains(&at) {
+/// Appends to `out` the direct and indirect callees of the function with index `caller`, then the function itself.
+fn collect_callees(functions: &[Function], caller: usize, out: &mut Vec<usize>) {
+    if out.contains(&caller) {
         return;
     }
-    functions[at].calls.iter().for_each(|&callee| collect_callees(functions, callee, out));
-    out.push(at);
+    functions[caller].calls.iter().for_each(|&callee| collect_callees(functions, callee, out));
+    out.push(caller);
 }
 
-/// Generates the definition (`OpDef`) of the operation `function`, and the Rust function that applies the operation.
+/// Generates the definition (`OpDef`) of the operation `function`, and the Rust function that applies the operation. `source`
+/// holds the CUDA code of the function, its callees and tables. `loops` states whether one of these functions has a loop.
 fn generate_operation(function: &Function, functions: &[Function], source: TokenStream, loops: bool) -> TokenStream {
     let Function { attrs, vis, name, .. } = function;
     let row = format_ident!("__CUPRUM_ROW_OF_{}", name.unraw());
@@ -101,13 +102,13 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
     let names: Vec<&Ident> = given.iter().map(|p| &p.name).collect();
     let signature = given.iter().map(|p| p.name.unraw().to_string()).collect::<Vec<_>>().join(", ");
     let parameters = function.parameters.iter().map(|p| {
-        let (name, of) = (p.name.unraw().to_string(), parameter_type(p.of));
+        let (name, ty) = (p.name.unraw().to_string(), parameter_type(p.ty));
         let kind = match p.kind {
             ParameterKind::Each => quote!(Each),
             ParameterKind::Whole => quote!(Whole),
             ParameterKind::Index(axis) => quote!(Index(#axis)),
         };
-        quote!(body::Parameter { name: #name, of: #of, kind: body::ParameterKind::#kind })
+        quote!(body::Parameter { name: #name, of: #ty, kind: body::ParameterKind::#kind })
     });
     let bound = Ident::new(function.bound.map_or("Number", |b| b.name()), Span::call_site());
     let result = parameter_type(function.result);
@@ -220,8 +221,8 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
     }
 }
 
-fn parameter_type(of: Type) -> TokenStream {
-    match of {
+fn parameter_type(ty: Type) -> TokenStream {
+    match ty {
         Type::Generic => quote!(body::BodyDType::Generic),
         Type::Primitive(p) => {
             let dtype = Ident::new(p.dtype_name(), Span::call_site());
@@ -405,8 +406,8 @@ mod tests {
         };
 
         let own = file("crates/backend-cpu/src/user_kernels.rs");
-        let functions = |of: &str| -> BTreeSet<String> {
-            let declared = between(&own, of, "\n}\n").split("    fn ").skip(1);
+        let functions = |head: &str| -> BTreeSet<String> {
+            let declared = between(&own, head, "\n}\n").split("    fn ").skip(1);
             declared.map(|f| f.split(['<', '(']).next().unwrap().to_owned()).collect()
         };
         let operators: BTreeSet<String> = ["add", "sub", "mul", "div", "rem", "neg"].map(str::to_owned).into();

@@ -1,8 +1,8 @@
 //! `#[numpy(..)]`: declares a Rust function under NumPy's name.
 //!
-//! The attribute adds one item to the body of the function: the submission of a `cuprum::function::Function`. The attribute also wraps the
-//! body, so that errors contain the function's name. The field `call` of the `Function` reads each Rust parameter from Python-like
-//! arguments (`Args`) and converts the result to a `Value`.
+//! The attribute adds one item to the body of the function: an `inventory` submission of a `cuprum::function::Function`. The attribute also
+//! wraps the body, so that errors contain the function's name. The field `call` of the `Function` reads each Rust parameter from
+//! Python-like arguments (`Args`) and converts the result to a `Value`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -215,7 +215,7 @@ fn take_parameter_options(attributes: &mut Vec<Attribute>) -> syn::Result<(Optio
     Ok((read, name))
 }
 
-/// Expands `#[numpy(declaration)] item` to the item with the submission of its `Function`.
+/// Expands `#[numpy(declaration)] item`: adds the `inventory` submission of a `Function` to the item.
 pub(crate) fn expand_numpy(declaration: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let declaration: NumpyDeclaration = syn::parse2(declaration)?;
     let mut function: syn::ImplItemFn = syn::parse2(item)?;

@@ -17,24 +17,63 @@ const LOCKSTEP_LANES: usize = 64;
 pub fn write_loop_selector(function: &Function, functions: &[Function]) -> TokenStream {
     let types: Vec<PrimitiveType> = function.bound.map_or(vec![PrimitiveType::F32], |b| GenericBound::instantiated_types(b).collect());
     let is_reduction = function.identity.is_some();
-    let arms = types.iter().map(|&generic| {
-        let native = RustWriter { function, functions, generic };
-        let tile = if is_reduction { native.generate_reduction() } else { native.generate_tile() };
-        let dtype = Ident::new(generic.dtype_name(), Span::call_site());
-        let pattern = if function.bound.is_some() { quote!(::cuprum::DType::#dtype) } else { quote!(_) };
-        let loops = if is_reduction { quote!(user_kernels::native_reduction::<BodyCombination>()) } else { quote!(tile) };
-        quote!(#pattern => { #tile ::core::option::Option::Some(#loops) })
-    });
+    let (items, arms) = if !is_reduction && computes_in_double(function) {
+        let (items, arguments) =
+            (RustWriter { function, functions, generic: PrimitiveType::F64 }.generate_tile(), function.parameters.len());
+        let in_double = quote! {
+            fn tile_in_double(args: &[user_kernels::Elements], out: user_kernels::ElementsMut) {
+                user_kernels::compute_in_double::<#arguments>(tile, args, out)
+            }
+        };
+        let arms = quote! {
+            ::cuprum::DType::F64 => ::core::option::Option::Some(tile),
+            ::cuprum::DType::F32 => ::core::option::Option::Some(tile_in_double),
+        };
+        (quote!(#items #in_double), arms)
+    } else {
+        let arms = types.iter().map(|&generic| {
+            let native = RustWriter { function, functions, generic };
+            let tile = if is_reduction { native.generate_reduction() } else { native.generate_tile() };
+            let dtype = Ident::new(generic.dtype_name(), Span::call_site());
+            let pattern = if function.bound.is_some() { quote!(::cuprum::DType::#dtype) } else { quote!(_) };
+            let loops = if is_reduction { quote!(user_kernels::native_reduction::<BodyCombination>()) } else { quote!(tile) };
+            quote!(#pattern => { #tile ::core::option::Option::Some(#loops) })
+        });
+        (TokenStream::new(), arms.collect())
+    };
     let rest = function.bound.map(|_| quote!(_ => ::core::option::Option::None,));
     let (native, loops) = if is_reduction { (quote!(NativeReduction), quote!(Reduction)) } else { (quote!(NativeLoops), quote!(Loop)) };
     quote! {
         ::cuprum::backend_cpu::user_kernels::#native({
             fn select_loop(dtype: ::cuprum::DType) -> ::core::option::Option<::cuprum::backend_cpu::user_kernels::#loops> {
-                match dtype { #(#arms)* #rest }
+                #items
+                match dtype { #arms #rest }
             }
             select_loop
         })
     }
+}
+
+/// Returns whether the function is one expression that converts its arguments of the generic type to float64 and its float64 value to the
+/// generic type. The float32 loop of such a function converts blocks of elements and calls the float64 loop, which halves the code.
+fn computes_in_double(function: &Function) -> bool {
+    let is_generic = |expr: &Expr| function.resolved_type(expr.ty) == Type::Generic;
+    let is_f64 = |expr: &Expr| function.resolved_type(expr.ty) == Type::Primitive(PrimitiveType::F64);
+    let Some(Expr { kind: ExprKind::Cast(value), ty, .. }) = function.body.value.as_deref() else { return false };
+    let (mut generic, mut converted) = (0, 0);
+    value.visit_expressions(&mut |expr| {
+        generic += usize::from(is_generic(expr));
+        if let ExprKind::Cast(argument) = &expr.kind {
+            converted += usize::from(is_f64(expr) && is_generic(argument) && matches!(argument.kind, ExprKind::Variable(_)));
+        }
+    });
+    function.body.statements.is_empty()
+        && function.resolved_type(*ty) == Type::Generic
+        && function.result == Type::Generic
+        && is_f64(value)
+        && generic == converted
+        && function.parameters.iter().all(|p| p.kind != ParameterKind::Whole)
+        && function.bound.is_some_and(|b| GenericBound::instantiated_types(b).all(PrimitiveType::is_float))
 }
 
 /// A function of the `kernel!` block, instantiated for one type of the generic parameter.
@@ -45,7 +84,7 @@ struct RustWriter<'f> {
     generic: PrimitiveType,
 }
 
-/// The translation of `break`, `continue` and assignments.
+/// How the code generator translates `break`, `continue` and assignments.
 #[derive(Clone)]
 enum ControlFlow {
     /// `break`, `continue` and assignments remain Rust statements.
@@ -56,14 +95,14 @@ enum ControlFlow {
 }
 
 impl RustWriter<'_> {
-    fn concrete_type(&self, of: Type) -> PrimitiveType {
-        match of {
+    fn concrete_type(&self, ty: Type) -> PrimitiveType {
+        match ty {
             Type::Generic => self.generic,
             Type::Primitive(p) => p,
         }
     }
-    fn type_ident(&self, of: Type) -> Ident {
-        Ident::new(self.concrete_type(of).name(), Span::call_site())
+    fn type_ident(&self, ty: Type) -> Ident {
+        Ident::new(self.concrete_type(ty).name(), Span::call_site())
     }
     fn slot_type_ident(&self, slot: Slot) -> Ident {
         self.type_ident(self.function.resolved_type(slot))
@@ -79,7 +118,7 @@ impl RustWriter<'_> {
         let point = self.generate_element_function(&format_ident!("point"));
         let out = self.type_ident(self.function.result);
         let fields: Vec<Ident> = self.function.parameters.iter().map(|p| self.variable_ident(p.variable)).collect();
-        let types: Vec<Ident> = self.function.parameters.iter().map(|p| self.type_ident(p.of)).collect();
+        let types: Vec<Ident> = self.function.parameters.iter().map(|p| self.type_ident(p.ty)).collect();
         let mut at = 0usize;
         let reads = self.function.parameters.iter().map(|p| {
             let n = at;
@@ -134,16 +173,16 @@ impl RustWriter<'_> {
 
     /// Generates `struct BodyCombination`, which combines two values of a reduction, and the functions that it calls.
     fn generate_reduction(self) -> TokenStream {
-        let (helpers, point, of) =
+        let (helpers, point, ty) =
             (self.generate_helpers(), self.generate_element_function(&format_ident!("point")), self.type_ident(self.function.result));
         quote! {
             #helpers
             #point
             struct BodyCombination;
             impl user_kernels::Combine for BodyCombination {
-                type Value = #of;
+                type Value = #ty;
                 #[inline(always)]
-                fn combine(a: #of, b: #of) -> #of {
+                fn combine(a: #ty, b: #ty) -> #ty {
                     point::<user_kernels::Plain>(a, b, &mut false)
                 }
             }
@@ -165,7 +204,7 @@ impl RustWriter<'_> {
         let mut calls = Vec::new();
         self.function.body.visit_expressions(&mut |expr| {
             if let ExprKind::Call(at, args) = &expr.kind {
-                calls.push((*at, self.callee_generic_type(*at, args, expr.of)));
+                calls.push((*at, self.callee_generic_type(*at, args, expr.ty)));
             }
         });
         for (at, generic) in calls {
@@ -179,15 +218,15 @@ impl RustWriter<'_> {
     /// Returns the type of the generic parameter with which a call instantiates the function with index `at`. `args` and `result` are those
     /// of the call.
     fn callee_generic_type(&self, at: usize, args: &[Expr], result: Slot) -> PrimitiveType {
-        let of_generic = self.functions[at].parameters.iter().zip(args).find(|(p, _)| p.of == Type::Generic);
-        self.concrete_type(self.function.resolved_type(of_generic.map_or(result, |(_, arg)| arg.of)))
+        let of_generic = self.functions[at].parameters.iter().zip(args).find(|(p, _)| p.ty == Type::Generic);
+        self.concrete_type(self.function.resolved_type(of_generic.map_or(result, |(_, arg)| arg.ty)))
     }
 
     /// Generates the function that computes one element.
     fn generate_element_function(&self, name: &Ident) -> TokenStream {
         let parameters = self.function.parameters.iter().map(|p| {
-            let (v, of) = (self.variable_ident(p.variable), self.type_ident(p.of));
-            if p.kind == ParameterKind::Whole { quote!(#v: &[#of]) } else { quote!(#v: #of) }
+            let (v, ty) = (self.variable_ident(p.variable), self.type_ident(p.ty));
+            if p.kind == ParameterKind::Whole { quote!(#v: &[#ty]) } else { quote!(#v: #ty) }
         });
         let (result, body) = (self.type_ident(self.function.result), self.translate_block(&self.function.body, &ControlFlow::Plain));
         quote! {
@@ -210,10 +249,10 @@ impl RustWriter<'_> {
     fn translate_statement(&self, statement: &Statement, flow: &ControlFlow) -> TokenStream {
         match statement {
             Statement::Let(v, value) => {
-                let (name, of, value) =
-                    (self.variable_ident(*v), self.slot_type_ident(self.function.variables[*v].of), self.translate_expression(value));
+                let (name, ty, value) =
+                    (self.variable_ident(*v), self.slot_type_ident(self.function.variables[*v].ty), self.translate_expression(value));
                 let mutable = self.function.variables[*v].mutable.then(|| quote!(mut));
-                quote!(let #mutable #name: #of = #value;)
+                quote!(let #mutable #name: #ty = #value;)
             }
             Statement::Assign(v, value) => {
                 let (name, value) = (self.variable_ident(*v), self.translate_expression(value));
@@ -266,9 +305,9 @@ impl RustWriter<'_> {
         // With this span, compile errors point at the user's expression. Names resolve in the generated code, even if the expression comes
         // from a user's macro.
         let span = expr.span.resolved_at(Span::call_site());
-        let of = self.slot_type_ident(expr.of);
-        let prim = self.concrete_type(self.function.resolved_type(expr.of));
-        let number = quote_spanned!(span=> <#of as user_kernels::Number>);
+        let ty = self.slot_type_ident(expr.ty);
+        let prim = self.concrete_type(self.function.resolved_type(expr.ty));
+        let number = quote_spanned!(span=> <#ty as user_kernels::Number>);
         match &expr.kind {
             ExprKind::Int(digits) if prim.is_float() => literal_tokens(&format!("{digits}.0"), prim, span),
             ExprKind::Int(digits) => literal_tokens(digits, prim, span),
@@ -278,7 +317,7 @@ impl RustWriter<'_> {
                 Some(digits) => literal_tokens(digits, prim, span),
                 None => {
                     let name = Ident::new(constant.name, span);
-                    quote!(#of::#name)
+                    quote!(#ty::#name)
                 }
             },
             ExprKind::Variable(v) => {
@@ -294,9 +333,9 @@ impl RustWriter<'_> {
                 quote_spanned!(span=> #number::neg(#inner))
             }
             ExprKind::Binary(op, left, right) => {
-                let operands = self.slot_type_ident(left.of);
+                let operands = self.slot_type_ident(left.ty);
                 let integer = quote_spanned!(span=> <#operands as user_kernels::Integer>);
-                let is_bool = self.concrete_type(self.function.resolved_type(left.of)) == PrimitiveType::Bool;
+                let is_bool = self.concrete_type(self.function.resolved_type(left.ty)) == PrimitiveType::Bool;
                 let (left, right) = (self.translate_expression(left), self.translate_expression(right));
                 let method = |name: &str| {
                     let name = Ident::new(name, span);
@@ -328,11 +367,11 @@ impl RustWriter<'_> {
                 }
             }
             ExprKind::Cast(inner) => {
-                let (from, inner) = (self.slot_type_ident(inner.of), self.translate_expression(inner));
-                quote_spanned!(span=> <#from as user_kernels::Cast<#of>>::cast(#inner))
+                let (from, inner) = (self.slot_type_ident(inner.ty), self.translate_expression(inner));
+                quote_spanned!(span=> <#from as user_kernels::Cast<#ty>>::cast(#inner))
             }
             ExprKind::Method(method, args) => {
-                let (receiver, name) = (self.slot_type_ident(args[0].of), Ident::new(method.name, span));
+                let (receiver, name) = (self.slot_type_ident(args[0].ty), Ident::new(method.name, span));
                 let args = args.iter().map(|arg| self.translate_expression(arg));
                 match method.form {
                     MethodForm::Number => quote_spanned!(span=> <#receiver as user_kernels::Number>::#name(#(#args),*)),
@@ -342,7 +381,7 @@ impl RustWriter<'_> {
                 }
             }
             ExprKind::Call(at, args) => {
-                let name = helper_name(&self.functions[*at], self.callee_generic_type(*at, args, expr.of));
+                let name = helper_name(&self.functions[*at], self.callee_generic_type(*at, args, expr.ty));
                 let args = args.iter().map(|arg| self.translate_expression(arg));
                 quote_spanned!(span=> #name::<I>(#(#args,)* rare))
             }
@@ -406,13 +445,13 @@ impl RustWriter<'_> {
         if !straight(before) || !straight(after) || !body.statements.iter().all(|s| is_straight_line(s, true)) {
             return None;
         }
-        // `state` are the variables that exist before the loop: parameters, and variables of the function's outermost block.
+        // `state` holds the variables that exist before the loop: parameters, and variables of the function's outermost block.
         let parameters = self.function.parameters.iter().filter(|p| p.kind != ParameterKind::Whole).map(|p| p.variable);
         let declared = before.iter().filter_map(|s| if let Statement::Let(v, _) = s { Some(*v) } else { None });
         let state: Vec<usize> = parameters.chain(declared).collect();
         let names: Vec<Ident> = state.iter().map(|&v| self.variable_ident(v)).collect();
         let arrays: Vec<Ident> = names.iter().map(|name| format_ident!("all_{}", name)).collect();
-        let types: Vec<Ident> = state.iter().map(|&v| self.slot_type_ident(self.function.variables[v].of)).collect();
+        let types: Vec<Ident> = state.iter().map(|&v| self.slot_type_ident(self.function.variables[v].ty)).collect();
         let mut changing = Vec::new();
         assigned_variables(&body.statements, &mut changing);
         let changed: Vec<usize> = (0..state.len()).filter(|&n| changing.contains(&state[n])).collect();
@@ -433,7 +472,7 @@ impl RustWriter<'_> {
             })
             .collect();
         let k = self.variable_ident(*variable);
-        let k_type = self.slot_type_ident(self.function.variables[*variable].of);
+        let k_type = self.slot_type_ident(self.function.variables[*variable].ty);
         let (before, from, to) =
             (self.translate_statements(before, &ControlFlow::Plain), self.translate_expression(from), self.translate_expression(to));
         let step = self.translate_statements(&body.statements, &ControlFlow::Masked(quote!(here), 0));
@@ -537,8 +576,8 @@ fn helper_name(function: &Function, generic: PrimitiveType) -> Ident {
     format_ident!("{}_of_{}", function.name, generic.name())
 }
 
-fn literal_tokens(digits: &str, of: PrimitiveType, span: Span) -> TokenStream {
-    let text = format!("{digits}{}", of.name());
+fn literal_tokens(digits: &str, ty: PrimitiveType, span: Span) -> TokenStream {
+    let text = format!("{digits}{}", ty.name());
     match text.parse::<Literal>() {
         Ok(mut literal) => {
             literal.set_span(span);

@@ -18,7 +18,7 @@ pub struct Function {
     pub body: Block,
     /// Indices of the functions of the same block that this function calls.
     pub calls: Vec<usize>,
-    /// Resolved types, indexed by type variable ([`Expr::of`]).
+    /// Resolved types, indexed by type variable ([`Expr::ty`]).
     pub types: Vec<Type>,
     pub cost: Cost,
     /// The identity element from `#[reduction(identity = ..)]`; `None` for elementwise functions.
@@ -27,14 +27,14 @@ pub struct Function {
     pub tables: Vec<Rc<Table>>,
     /// Whether the function has the attribute `#[helper]`.
     pub is_helper: bool,
-    /// Whether the function has the attribute `#[rust_only]`, so that `eval` does not find it.
+    /// Whether the function has the attribute `#[rust_only]`, which hides it from `eval`.
     pub is_rust_only: bool,
 }
 
 /// A constant table of a `kernel!` block: `const NAME: [f64; 3] = [..];` or `const NAME: [[f64; 3]; 2] = [[..], [..]];`.
 pub struct Table {
     pub name: Ident,
-    pub of: PrimitiveType,
+    pub ty: PrimitiveType,
     /// Number of rows. `None` for a table with one dimension.
     pub rows: Option<usize>,
     /// Length of a row, or of the table if it has one dimension.
@@ -65,7 +65,7 @@ pub enum Cost {
 pub struct Parameter {
     pub name: Ident,
     pub variable: usize,
-    pub of: Type,
+    pub ty: Type,
     pub kind: ParameterKind,
 }
 
@@ -75,7 +75,7 @@ pub enum ParameterKind {
     Each,
     /// The whole array, `&[T]`.
     Whole,
-    /// The index of the computed element along the axis of this number.
+    /// The index of the computed element along the axis with this number.
     Index(usize),
 }
 
@@ -90,7 +90,7 @@ impl ParameterKind {
 /// A variable or parameter. Its name in generated code contains its index, because names may be shadowed.
 pub struct Variable {
     pub name: Ident,
-    pub of: Slot,
+    pub ty: Slot,
     pub mutable: bool,
 }
 
@@ -113,7 +113,7 @@ pub enum Statement {
 
 pub struct Expr {
     pub kind: ExprKind,
-    pub of: Slot,
+    pub ty: Slot,
     pub span: Span,
 }
 
@@ -137,7 +137,8 @@ pub enum ExprKind {
     Len(usize),
     /// An element of a constant table. The number is the index in [`Function::tables`], the expressions are row and column.
     TableElement(usize, Option<Box<Expr>>, Box<Expr>),
-    /// The polynomial with the coefficients in a row of a constant table, lowest first, at the last expression.
+    /// The value of a polynomial whose coefficients are a row of a constant table, lowest first. The number is the index in
+    /// [`Function::tables`], the expressions are the row and the argument of the polynomial.
     TablePolynomial(usize, Option<Box<Expr>>, Box<Expr>),
     If(Box<Expr>, Block, Block),
     Block(Block),

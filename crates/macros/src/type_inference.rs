@@ -173,9 +173,9 @@ impl Inference {
         self.slots.push(known);
         self.slots.len() - 1
     }
-    /// Returns a new type variable of the known type `of`.
-    pub fn new_known_type(&mut self, of: Type) -> Slot {
-        self.new_slot(Inferred::Type(of))
+    /// Returns a new type variable of the known type `ty`.
+    pub fn new_known_type(&mut self, ty: Type) -> Slot {
+        self.new_slot(Inferred::Type(ty))
     }
     pub fn new_int_literal(&mut self) -> Slot {
         self.new_slot(Inferred::IntLiteral)
@@ -194,9 +194,9 @@ impl Inference {
         slot
     }
 
-    /// Returns whether the type `of` belongs to `class`.
-    fn is_in_class(&self, of: Type, class: TypeClass) -> bool {
-        match (of, class) {
+    /// Returns whether the type `ty` belongs to `class`.
+    fn is_in_class(&self, ty: Type, class: TypeClass) -> bool {
+        match (ty, class) {
             (Type::Generic, TypeClass::Number) => true,
             (Type::Generic, TypeClass::Integer) => self.bound == Some(GenericBound::Integer),
             (Type::Generic, TypeClass::Float) => self.bound.is_some_and(GenericBound::is_float),
@@ -206,9 +206,9 @@ impl Inference {
         }
     }
 
-    /// Returns whether the type `of` can hold integers without conversion to floats.
-    fn accepts_integers(&self, of: Type) -> bool {
-        match of {
+    /// Returns whether the type `ty` can hold integers without conversion to floats.
+    fn accepts_integers(&self, ty: Type) -> bool {
+        match ty {
             Type::Generic => !self.bound.is_some_and(GenericBound::is_float),
             Type::Primitive(p) => p.is_int(),
         }
@@ -294,9 +294,9 @@ impl Inference {
     /// Returns the first requirement that is not satisfied.
     pub fn check_requirements(&self) -> Result<()> {
         for (slot, class, span, what) in &self.required {
-            let of = self.resolve_type(*slot);
-            if !self.is_in_class(of, *class) {
-                let found = self.describe_type(Inferred::Type(of));
+            let ty = self.resolve_type(*slot);
+            if !self.is_in_class(ty, *class) {
+                let found = self.describe_type(Inferred::Type(ty));
                 return Err(Error::new(*span, format!("{what} takes {}, found {found}", class.description())));
             }
         }
@@ -306,7 +306,7 @@ impl Inference {
     /// Returns the inferred type of `slot`. As in Rust, unconstrained literals are i32 and f64.
     pub fn resolve_type(&self, slot: Slot) -> Type {
         match self.slots[self.root_slot(slot)] {
-            Inferred::Type(of) => of,
+            Inferred::Type(ty) => ty,
             Inferred::Float => Type::Primitive(PrimitiveType::F64),
             _ => Type::Primitive(PrimitiveType::I32),
         }

@@ -16,7 +16,7 @@ use crate::type_inference::{GenericBound, PrimitiveType, Slot, Type, TypeClass};
 impl FunctionReader<'_> {
     pub(super) fn convert_expression(&mut self, expr: &syn::Expr) -> Result<Expr> {
         let span = expr.span();
-        let made = |kind, of| Ok(Expr { kind, of, span });
+        let made = |kind, ty| Ok(Expr { kind, ty, span });
         match expr {
             syn::Expr::Paren(inner) => self.convert_expression(&inner.expr),
             syn::Expr::Group(inner) => self.convert_expression(&inner.expr),
@@ -38,17 +38,17 @@ impl FunctionReader<'_> {
                 self.operations += 1;
                 match unary.op {
                     UnOp::Neg(_) => {
-                        self.inference.require_class(inner.of, TypeClass::Number, span, "`-`");
-                        let of = inner.of;
-                        made(ExprKind::Negative(Box::new(inner)), of)
+                        self.inference.require_class(inner.ty, TypeClass::Number, span, "`-`");
+                        let ty = inner.ty;
+                        made(ExprKind::Negative(Box::new(inner)), ty)
                     }
                     UnOp::Not(_) => {
-                        let of = inner.of;
-                        if self.inference.is_bool(of) {
-                            return made(ExprKind::Not(Box::new(inner)), of);
+                        let ty = inner.ty;
+                        if self.inference.is_bool(ty) {
+                            return made(ExprKind::Not(Box::new(inner)), ty);
                         }
-                        self.inference.require_class(of, TypeClass::Integer, span, "`!`");
-                        made(ExprKind::Not(Box::new(inner)), of)
+                        self.inference.require_class(ty, TypeClass::Integer, span, "`!`");
+                        made(ExprKind::Not(Box::new(inner)), ty)
                     }
                     _ => Err(Error::new(span, "references are not values of kernels")),
                 }
@@ -63,35 +63,35 @@ impl FunctionReader<'_> {
             }
             syn::Expr::Cast(cast) => {
                 let inner = self.convert_expression(&cast.expr)?;
-                let of = self.convert_type(&cast.ty)?;
+                let ty = self.convert_type(&cast.ty)?;
                 self.operations += 1;
-                let of = self.inference.new_known_type(of);
-                made(ExprKind::Cast(Box::new(inner)), of)
+                let ty = self.inference.new_known_type(ty);
+                made(ExprKind::Cast(Box::new(inner)), ty)
             }
             syn::Expr::If(branches) => {
                 let Some((_, otherwise)) = &branches.else_branch else {
                     return Err(Error::new(span, "an `if` with a value needs an `else`"));
                 };
                 let condition = self.convert_condition(&branches.cond)?;
-                let (then, otherwise, of) =
+                let (then, otherwise, ty) =
                     self.in_expression_scope(|reader| reader.convert_branches(&branches.then_branch, otherwise, span))?;
                 self.operations += 1;
-                made(ExprKind::If(Box::new(condition), then, otherwise), of)
+                made(ExprKind::If(Box::new(condition), then, otherwise), ty)
             }
             syn::Expr::Block(block) if block.label.is_none() => {
                 let read = self.in_expression_scope(|reader| reader.convert_block(&block.block))?;
-                let of = read.value.as_ref().map(|v| v.of).ok_or_else(|| Error::new(span, "a block without a value"))?;
-                made(ExprKind::Block(read), of)
+                let ty = read.value.as_ref().map(|v| v.ty).ok_or_else(|| Error::new(span, "a block without a value"))?;
+                made(ExprKind::Block(read), ty)
             }
             syn::Expr::MethodCall(call) => self.convert_method_call(call),
             syn::Expr::Call(call) => self.convert_call(call),
             syn::Expr::Index(index) if self.names_table(&index.expr) => self.convert_table_element(index),
             syn::Expr::Index(index) => {
-                let (whole, of) = self.resolve_array_parameter(&index.expr)?;
+                let (whole, ty) = self.resolve_array_parameter(&index.expr)?;
                 let at = self.convert_expression(&index.index)?;
-                self.inference.require_class(at.of, TypeClass::Integer, at.span, "an index");
+                self.inference.require_class(at.ty, TypeClass::Integer, at.span, "an index");
                 self.operations += 1;
-                made(ExprKind::At(whole, Box::new(at)), of)
+                made(ExprKind::At(whole, Box::new(at)), ty)
             }
             other => {
                 Err(Error::new(other.span(), "kernels support let, if, for, arithmetic, comparisons, `as` and the methods of numbers"))
@@ -120,8 +120,8 @@ impl FunctionReader<'_> {
             (Some(Ok(variable)), _) if self.array_parameter_index(variable).is_some() => {
                 Err(Error::new(span, format!("`{0}` is an array: `{0}[i]`, `{0}.len()`", names[0])))
             }
-            (Some(Ok(variable)), _) => Ok(Expr { kind: ExprKind::Variable(variable), of: self.variables[variable].of, span }),
-            (_, Some(constant)) => Ok(Expr { kind: ExprKind::Constant(constant), of: self.inference.new_float_literal(), span }),
+            (Some(Ok(variable)), _) => Ok(Expr { kind: ExprKind::Variable(variable), ty: self.variables[variable].ty, span }),
+            (_, Some(constant)) => Ok(Expr { kind: ExprKind::Constant(constant), ty: self.inference.new_float_literal(), span }),
             (Some(Err(unknown)), None) => Err(unknown),
             (None, None) => Err(Error::new(
                 span,
@@ -150,9 +150,9 @@ impl FunctionReader<'_> {
         let (Some(a), Some(b)) = (&then.value, &otherwise.value) else {
             return Err(Error::new(span, "both branches of an `if` with a value end with one"));
         };
-        self.inference.unify(a.of, b.of, b.span)?;
-        let of = a.of;
-        Ok((then, otherwise, of))
+        self.inference.unify(a.ty, b.ty, b.span)?;
+        let ty = a.ty;
+        Ok((then, otherwise, ty))
     }
 
     /// Returns the index of the whole-array parameter that `expr` names, and its element type.
@@ -161,61 +161,61 @@ impl FunctionReader<'_> {
         let syn::Expr::Path(path) = expr else { return Err(wrong()) };
         let variable = self.find_variable(path.path.get_ident().ok_or_else(wrong)?)?;
         let whole = self.array_parameter_index(variable).ok_or_else(wrong)?;
-        Ok((whole, self.variables[variable].of))
+        Ok((whole, self.variables[variable].ty))
     }
 
     pub(super) fn convert_binary(&mut self, op: BinaryOperator, left: Expr, right: Expr, span: Span) -> Result<Expr> {
         self.operations += 1;
         let bool_ = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
-        let of = match op {
+        let ty = match op {
             BinaryOperator::And | BinaryOperator::Or => {
-                self.inference.unify(bool_, left.of, left.span)?;
-                self.inference.unify(bool_, right.of, right.span)?;
+                self.inference.unify(bool_, left.ty, left.span)?;
+                self.inference.unify(bool_, right.ty, right.span)?;
                 bool_
             }
             BinaryOperator::Shl | BinaryOperator::Shr => {
-                self.inference.require_class(left.of, TypeClass::Integer, span, "a shift");
-                self.inference.unify(left.of, right.of, right.span)?;
-                left.of
+                self.inference.require_class(left.ty, TypeClass::Integer, span, "a shift");
+                self.inference.unify(left.ty, right.ty, right.span)?;
+                left.ty
             }
             _ => {
-                self.inference.unify(left.of, right.of, right.span)?;
+                self.inference.unify(left.ty, right.ty, right.span)?;
                 match op {
-                    BinaryOperator::BitAnd | BinaryOperator::BitOr | BinaryOperator::BitXor if self.inference.is_bool(left.of) => bool_,
+                    BinaryOperator::BitAnd | BinaryOperator::BitOr | BinaryOperator::BitXor if self.inference.is_bool(left.ty) => bool_,
                     BinaryOperator::BitAnd | BinaryOperator::BitOr | BinaryOperator::BitXor => {
-                        self.inference.require_class(left.of, TypeClass::Integer, span, "a bit operation");
-                        left.of
+                        self.inference.require_class(left.ty, TypeClass::Integer, span, "a bit operation");
+                        left.ty
                     }
-                    BinaryOperator::Eq | BinaryOperator::Ne if self.inference.is_bool(left.of) => bool_,
+                    BinaryOperator::Eq | BinaryOperator::Ne if self.inference.is_bool(left.ty) => bool_,
                     BinaryOperator::Eq
                     | BinaryOperator::Ne
                     | BinaryOperator::Lt
                     | BinaryOperator::Le
                     | BinaryOperator::Gt
                     | BinaryOperator::Ge => {
-                        self.inference.require_class(left.of, TypeClass::Number, span, "a comparison");
+                        self.inference.require_class(left.ty, TypeClass::Number, span, "a comparison");
                         bool_
                     }
                     _ => {
                         if matches!(op, BinaryOperator::Div | BinaryOperator::Rem) {
                             self.cost = self.cost.max(Cost::Medium);
                         }
-                        self.inference.require_class(left.of, TypeClass::Number, span, "arithmetic");
-                        self.inference.restrict_to_integers(left.of);
-                        left.of
+                        self.inference.require_class(left.ty, TypeClass::Number, span, "arithmetic");
+                        self.inference.restrict_to_integers(left.ty);
+                        left.ty
                     }
                 }
             }
         };
-        Ok(Expr { kind: ExprKind::Binary(op, Box::new(left), Box::new(right)), of, span })
+        Ok(Expr { kind: ExprKind::Binary(op, Box::new(left), Box::new(right)), ty, span })
     }
 
     fn convert_literal(&mut self, lit: &Lit) -> Result<Expr> {
         let span = lit.span();
         let (kind, suffix) = match lit {
             Lit::Bool(b) => {
-                let of = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
-                return Ok(Expr { kind: ExprKind::Bool(b.value), of, span });
+                let ty = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
+                return Ok(Expr { kind: ExprKind::Bool(b.value), ty, span });
             }
             Lit::Int(int) if PrimitiveType::parse(int.suffix()).is_some_and(PrimitiveType::is_float) => {
                 (ExprKind::Float(format!("{}.0", int.base10_digits())), int.suffix())
@@ -231,7 +231,7 @@ impl FunctionReader<'_> {
             ),
             other => return Err(Error::new(other.span(), "literals of kernels are numbers and bools")),
         };
-        let of = match (suffix, &kind) {
+        let ty = match (suffix, &kind) {
             ("", ExprKind::Int(_)) => self.inference.new_int_literal(),
             ("", _) => self.inference.new_float_literal(),
             (suffix, _) => match PrimitiveType::parse(suffix) {
@@ -240,17 +240,17 @@ impl FunctionReader<'_> {
             },
         };
         if let ExprKind::Int(digits) | ExprKind::Float(digits) = &kind {
-            self.literals.push((of, digits.clone(), span));
+            self.literals.push((ty, digits.clone(), span));
         }
-        Ok(Expr { kind, of, span })
+        Ok(Expr { kind, ty, span })
     }
 
     fn convert_method_call(&mut self, call: &syn::ExprMethodCall) -> Result<Expr> {
         let (span, name) = (call.span(), call.method.to_string());
         if name == "len" && call.args.is_empty() {
             let (whole, _) = self.resolve_array_parameter(&call.receiver)?;
-            let of = self.inference.new_known_type(Type::Primitive(PrimitiveType::I64));
-            return Ok(Expr { kind: ExprKind::Len(whole), of, span });
+            let ty = self.inference.new_known_type(Type::Primitive(PrimitiveType::I64));
+            return Ok(Expr { kind: ExprKind::Len(whole), ty, span });
         }
         if name == "powi" {
             return self.convert_powi(call);
@@ -272,16 +272,16 @@ impl FunctionReader<'_> {
         let mut args = vec![self.convert_expression(&call.receiver)?];
         for arg in &call.args {
             let arg = self.convert_expression(arg)?;
-            self.inference.unify(args[0].of, arg.of, arg.span)?;
+            self.inference.unify(args[0].ty, arg.ty, arg.span)?;
             args.push(arg);
         }
         let class = if method.form == MethodForm::Number { TypeClass::Number } else { TypeClass::Float };
-        self.inference.require_class(args[0].of, class, call.method.span(), format!("`{name}`"));
+        self.inference.require_class(args[0].ty, class, call.method.span(), format!("`{name}`"));
         self.cost = self.cost.max(method.cost);
         self.operations += 1;
-        let of =
-            if method.form == MethodForm::Test { self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool)) } else { args[0].of };
-        Ok(Expr { kind: ExprKind::Method(method, args), of, span })
+        let ty =
+            if method.form == MethodForm::Test { self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool)) } else { args[0].ty };
+        Ok(Expr { kind: ExprKind::Method(method, args), ty, span })
     }
 
     /// Converts `x.powi(5)` to repeated squaring. The squares are multiplied from the lowest bit of the exponent up, in the order of
@@ -296,12 +296,12 @@ impl FunctionReader<'_> {
         };
         let span = call.span();
         let mut square = self.convert_expression(&call.receiver)?;
-        self.inference.require_class(square.of, TypeClass::Number, call.method.span(), "`powi`");
-        let (of, mut names, mut power) = (square.of, Block::default(), None);
+        self.inference.require_class(square.ty, TypeClass::Number, call.method.span(), "`powi`");
+        let (ty, mut names, mut power) = (square.ty, Block::default(), None);
         // The highest square is used only once, so it needs no variable.
         while rest > 1 {
             let name = self.store_in_variable(square, &mut names);
-            let again = || Expr { kind: ExprKind::Variable(name), of, span };
+            let again = || Expr { kind: ExprKind::Variable(name), ty, span };
             if rest & 1 == 1 {
                 power = Some(self.multiply_into(power, again())?);
             }
@@ -313,7 +313,7 @@ impl FunctionReader<'_> {
             return Ok(power);
         }
         names.value = Some(Box::new(power));
-        Ok(Expr { kind: ExprKind::Block(names), of, span })
+        Ok(Expr { kind: ExprKind::Block(names), ty, span })
     }
 
     fn multiply_into(&mut self, product: Option<Expr>, factor: Expr) -> Result<Expr> {
@@ -330,7 +330,7 @@ impl FunctionReader<'_> {
             return variable;
         }
         let variable = self.variables.len();
-        self.variables.push(Variable { name: Ident::new("square", value.span), of: value.of, mutable: false });
+        self.variables.push(Variable { name: Ident::new("square", value.span), ty: value.ty, mutable: false });
         block.statements.push(Statement::Let(variable, value));
         variable
     }
@@ -358,13 +358,13 @@ impl FunctionReader<'_> {
             let message = format!("`{name}` takes {} arguments, {} given", function.parameters.len(), call.args.len());
             return Err(Error::new(span, message));
         }
-        // A generic callee is instantiated for one type, which is a type variable of this function.
+        // A generic callee is instantiated for one type. In the calling function, the type variable `generic` represents this type.
         let generic = self.inference.new_unconstrained();
         let mut args = Vec::new();
         for (p, arg) in function.parameters.iter().zip(&call.args) {
             let arg = self.convert_expression(arg)?;
-            let of = if p.of == Type::Generic { generic } else { self.inference.new_known_type(p.of) };
-            self.inference.unify(of, arg.of, arg.span)?;
+            let ty = if p.ty == Type::Generic { generic } else { self.inference.new_known_type(p.ty) };
+            self.inference.unify(ty, arg.ty, arg.span)?;
             args.push(arg);
         }
         if let Some(bound) = function.bound {
@@ -378,8 +378,8 @@ impl FunctionReader<'_> {
         self.cost = self.cost.max(function.cost);
         self.operations += 1;
         self.calls.push(at);
-        let of = if function.result == Type::Generic { generic } else { self.inference.new_known_type(function.result) };
-        Ok(Expr { kind: ExprKind::Call(at, args), of, span })
+        let ty = if function.result == Type::Generic { generic } else { self.inference.new_known_type(function.result) };
+        Ok(Expr { kind: ExprKind::Call(at, args), ty, span })
     }
 
     /// Converts a call such as `index(1)` to a variable: a hidden parameter of the function, the index along axis 1. Calls for the same
@@ -392,14 +392,14 @@ impl FunctionReader<'_> {
         let axis = axis.ok_or_else(|| Error::new(call.span(), "`index` takes an axis as a literal: `index(0)`"))?;
         let known = self.parameters.iter().find(|p| p.kind == ParameterKind::Index(axis)).map(|p| p.variable);
         let variable = known.unwrap_or_else(|| {
-            let (name, of) =
+            let (name, ty) =
                 (Ident::new(&format!("index_{axis}"), call.span()), self.inference.new_known_type(Type::Primitive(PrimitiveType::I64)));
             let variable = self.variables.len();
-            self.variables.push(Variable { name: name.clone(), of, mutable: false });
-            self.parameters.push(Parameter { name, variable, of: Type::Primitive(PrimitiveType::I64), kind: ParameterKind::Index(axis) });
+            self.variables.push(Variable { name: name.clone(), ty, mutable: false });
+            self.parameters.push(Parameter { name, variable, ty: Type::Primitive(PrimitiveType::I64), kind: ParameterKind::Index(axis) });
             variable
         });
-        Ok(Expr { kind: ExprKind::Variable(variable), of: self.variables[variable].of, span: call.span() })
+        Ok(Expr { kind: ExprKind::Variable(variable), ty: self.variables[variable].ty, span: call.span() })
     }
 }
 

@@ -125,14 +125,14 @@ impl FunctionReader<'_> {
             reader.convert_parameter(input)?;
         }
         let result = match &sig.output {
-            ReturnType::Type(_, of) => reader.convert_type(of)?,
+            ReturnType::Type(_, ty) => reader.convert_type(ty)?,
             ReturnType::Default => return Err(Error::new(sig.ident.span(), "a kernel returns a number or a bool: `-> T`")),
         };
         reader.result = reader.inference.new_known_type(result);
         let body = reader.convert_block(&item.block)?;
         let ends_in_return = matches!(body.statements.last(), Some(Statement::Return(_)));
         match &body.value {
-            Some(value) => reader.inference.unify(reader.result, value.of, value.span)?,
+            Some(value) => reader.inference.unify(reader.result, value.ty, value.span)?,
             None if ends_in_return => {}
             None => {
                 return Err(Error::new(
@@ -151,12 +151,12 @@ impl FunctionReader<'_> {
         if arity == 0 {
             return Err(Error::new(sig.ident.span(), "a kernel has at least one parameter"));
         }
-        if let Some(generic) = reader.generic.as_ref().filter(|_| reader.parameters.iter().all(|p| p.of != Type::Generic)) {
+        if let Some(generic) = reader.generic.as_ref().filter(|_| reader.parameters.iter().all(|p| p.ty != Type::Generic)) {
             return Err(Error::new(generic.span(), format!("no parameter has the type `{generic}`, so it cannot be inferred")));
         }
         if identity.is_some() {
             let takes_two = matches!(&reader.parameters[..], [a, b] if a.kind == ParameterKind::Each && b.kind == ParameterKind::Each);
-            if !takes_two || reader.parameters.iter().any(|p| p.of != result) {
+            if !takes_two || reader.parameters.iter().any(|p| p.ty != result) {
                 return Err(Error::new(
                     sig.ident.span(),
                     "a reduction combines two values of one type: `fn name<T: Number>(a: T, b: T) -> T`",
@@ -207,7 +207,7 @@ impl FunctionReader<'_> {
         if mutable {
             return Err(Error::new(typed.pat.span(), "parameters are not mutable: `let mut` a copy"));
         }
-        let (of, kind) = match strip_type_groups(&typed.ty) {
+        let (ty, kind) = match strip_type_groups(&typed.ty) {
             syn::Type::Reference(reference) => match strip_type_groups(&reference.elem) {
                 syn::Type::Slice(slice) if reference.mutability.is_none() => (self.convert_type(&slice.elem)?, ParameterKind::Whole),
                 syn::Type::Slice(slice) => return Err(Error::new(slice.span(), "an array's elements cannot be changed: `&[T]`")),
@@ -217,9 +217,9 @@ impl FunctionReader<'_> {
             },
             other => (self.convert_type(other)?, ParameterKind::Each),
         };
-        let slot = self.inference.new_known_type(of);
+        let slot = self.inference.new_known_type(ty);
         let variable = self.declare_variable(name.clone(), slot, false);
-        self.parameters.push(Parameter { name, variable, of, kind });
+        self.parameters.push(Parameter { name, variable, ty, kind });
         Ok(())
     }
 
@@ -239,10 +239,10 @@ impl FunctionReader<'_> {
         PrimitiveType::parse(&name.to_string()).map(Type::Primitive).ok_or_else(unknown)
     }
 
-    pub(super) fn declare_variable(&mut self, name: Ident, of: Slot, mutable: bool) -> usize {
+    pub(super) fn declare_variable(&mut self, name: Ident, ty: Slot, mutable: bool) -> usize {
         let number = self.variables.len();
         self.scope.push((name.to_string(), number));
-        self.variables.push(Variable { name, of, mutable });
+        self.variables.push(Variable { name, ty, mutable });
         number
     }
 
@@ -272,8 +272,8 @@ fn misplaced_attribute_error(attribute: &impl Spanned) -> Error {
 }
 
 /// Returns the type without parentheses and without the invisible groups that a user's macro adds.
-fn strip_type_groups(of: &syn::Type) -> &syn::Type {
-    match of {
+fn strip_type_groups(ty: &syn::Type) -> &syn::Type {
+    match ty {
         syn::Type::Group(group) => strip_type_groups(&group.elem),
         syn::Type::Paren(paren) => strip_type_groups(&paren.elem),
         other => other,
@@ -337,12 +337,12 @@ fn convert_generic_type(generics: &syn::Generics) -> Result<(Option<Ident>, Opti
     if let Some(second) = params.next() {
         return Err(Error::new(second.span(), "a kernel has one generic type; other parameters have concrete types, such as f64"));
     }
-    let GenericParam::Type(of) = param else { return Err(wrong()) };
-    match of.bounds.first() {
-        Some(TypeParamBound::Trait(bound)) if of.bounds.len() == 1 => {
+    let GenericParam::Type(ty) = param else { return Err(wrong()) };
+    match ty.bounds.first() {
+        Some(TypeParamBound::Trait(bound)) if ty.bounds.len() == 1 => {
             let name = bound.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
             let bound = GenericBound::parse(&name).ok_or_else(wrong)?;
-            Ok((Some(of.ident.clone()), Some(bound)))
+            Ok((Some(ty.ident.clone()), Some(bound)))
         }
         _ => Err(wrong()),
     }

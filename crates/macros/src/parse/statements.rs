@@ -35,12 +35,12 @@ impl FunctionReader<'_> {
                     let init = init.ok_or_else(|| Error::new(local.span(), "a variable needs an initial value: `let x = ..;`"))?;
                     let value = self.convert_expression(&init.expr)?;
                     if let Some(written) = written {
-                        let of = self.convert_type(written)?;
-                        let of = self.inference.new_known_type(of);
-                        self.inference.unify(of, value.of, value.span)?;
+                        let ty = self.convert_type(written)?;
+                        let ty = self.inference.new_known_type(ty);
+                        self.inference.unify(ty, value.ty, value.span)?;
                     }
-                    self.inference.restrict_to_integers(value.of);
-                    let variable = self.declare_variable(name, value.of, mutable);
+                    self.inference.restrict_to_integers(value.ty);
+                    let variable = self.declare_variable(name, value.ty, mutable);
                     out.statements.push(Statement::Let(variable, value));
                 }
                 Stmt::Expr(expr, semicolon) => match self.convert_statement(expr, semicolon.is_some() || !is_last)? {
@@ -62,12 +62,12 @@ impl FunctionReader<'_> {
             syn::Expr::Assign(assign) => {
                 let variable = self.assignment_target(&assign.left)?;
                 let value = self.convert_expression(&assign.right)?;
-                self.inference.unify(self.variables[variable].of, value.of, value.span)?;
+                self.inference.unify(self.variables[variable].ty, value.ty, value.span)?;
                 Ok(StatementOrValue::Statement(Statement::Assign(variable, value)))
             }
             syn::Expr::Binary(binary) if is_assignment_operator(&binary.op) => {
                 let variable = self.assignment_target(&binary.left)?;
-                let left = Expr { kind: ExprKind::Variable(variable), of: self.variables[variable].of, span: binary.left.span() };
+                let left = Expr { kind: ExprKind::Variable(variable), ty: self.variables[variable].ty, span: binary.left.span() };
                 let right = self.convert_expression(&binary.right)?;
                 let value = self.convert_binary(binary_operator(&binary.op)?, left, right, binary.op.span())?;
                 Ok(StatementOrValue::Statement(Statement::Assign(variable, value)))
@@ -99,7 +99,7 @@ impl FunctionReader<'_> {
                 }
                 let value = ret.expr.as_ref().ok_or_else(|| Error::new(ret.span(), "`return` needs a value"))?;
                 let value = self.convert_expression(value)?;
-                self.inference.unify(self.result, value.of, value.span)?;
+                self.inference.unify(self.result, value.ty, value.span)?;
                 Ok(StatementOrValue::Statement(Statement::Return(value)))
             }
             syn::Expr::While(_) | syn::Expr::Loop(_) => {
@@ -152,8 +152,8 @@ impl FunctionReader<'_> {
             return Err(Error::new(range.span(), "ranges of kernels have a start and an exclusive end: `0..n`"));
         };
         let (from, to) = (self.convert_expression(from)?, self.convert_expression(to)?);
-        self.inference.unify(to.of, from.of, from.span)?;
-        self.inference.require_class(to.of, TypeClass::Integer, to.span, "a range");
+        self.inference.unify(to.ty, from.ty, from.span)?;
+        self.inference.require_class(to.ty, TypeClass::Integer, to.span, "a range");
         let depth = self.scope.len();
         let (name, mutable) = match &*loop_.pat {
             Pat::Wild(wild) => (Ident::new("_unused", wild.span()), false),
@@ -162,7 +162,7 @@ impl FunctionReader<'_> {
         if mutable {
             return Err(Error::new(loop_.pat.span(), "the variable of a loop is not mutable"));
         }
-        let variable = self.declare_variable(name, to.of, false);
+        let variable = self.declare_variable(name, to.ty, false);
         self.loops += 1;
         self.cost = Cost::Expensive;
         let body = self.convert_valueless_block(&loop_.body);
@@ -174,7 +174,7 @@ impl FunctionReader<'_> {
     pub(super) fn convert_condition(&mut self, expr: &syn::Expr) -> Result<Expr> {
         let condition = self.convert_expression(expr)?;
         let bool_ = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
-        self.inference.unify(bool_, condition.of, condition.span)?;
+        self.inference.unify(bool_, condition.ty, condition.span)?;
         Ok(condition)
     }
 }

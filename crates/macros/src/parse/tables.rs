@@ -18,11 +18,11 @@ pub(super) fn convert_table(item: &syn::ItemConst) -> Result<Table> {
         syn::Type::Array(inner) => (&*inner.elem, true),
         element => (element, false),
     };
-    let of = match element {
+    let ty = match element {
         syn::Type::Path(path) => path.path.get_ident().and_then(|name| PrimitiveType::parse(&name.to_string())),
         _ => None,
     };
-    let of = of.filter(|of| *of != PrimitiveType::Bool).ok_or_else(|| wrong(element.span()))?;
+    let ty = ty.filter(|ty| *ty != PrimitiveType::Bool).ok_or_else(|| wrong(element.span()))?;
     let mut values = Vec::new();
     let syn::Expr::Array(array) = &*item.expr else { return Err(wrong(item.expr.span())) };
     let (rows, columns) = if is_matrix {
@@ -47,7 +47,7 @@ pub(super) fn convert_table(item: &syn::ItemConst) -> Result<Table> {
     if values.is_empty() {
         return Err(Error::new(item.expr.span(), "a table has at least one element"));
     }
-    Ok(Table { name: item.ident.clone(), of, rows, columns, values })
+    Ok(Table { name: item.ident.clone(), ty, rows, columns, values })
 }
 
 /// Returns the literal of a table's element, without suffix.
@@ -92,7 +92,7 @@ impl FunctionReader<'_> {
 
     fn convert_table_index(&mut self, index: &syn::Expr) -> Result<Box<Expr>> {
         let at = self.convert_expression(index)?;
-        self.inference.require_class(at.of, TypeClass::Integer, at.span, "an index");
+        self.inference.require_class(at.ty, TypeClass::Integer, at.span, "an index");
         self.operations += 1;
         Ok(Box::new(at))
     }
@@ -110,8 +110,8 @@ impl FunctionReader<'_> {
         }
         let row = row.map(|row| self.convert_table_index(row)).transpose()?;
         let column = self.convert_table_index(&index.index)?;
-        let of = self.inference.new_known_type(Type::Primitive(table.of));
-        Ok(Expr { kind: ExprKind::TableElement(at, row, column), of, span })
+        let ty = self.inference.new_known_type(Type::Primitive(table.ty));
+        Ok(Expr { kind: ExprKind::TableElement(at, row, column), ty, span })
     }
 
     /// Converts `x.polynomial(c)`, where `c` is a list, a table of one dimension, or a row of a table.
@@ -120,7 +120,7 @@ impl FunctionReader<'_> {
         let wrong = || Error::new(span, "`polynomial` takes the coefficients, lowest first: a list, a table, or a row of a table");
         let coefficients = call.args.first().filter(|_| args == 1).ok_or_else(wrong)?;
         let x = self.convert_expression(&call.receiver)?;
-        self.inference.require_class(x.of, TypeClass::Float, call.method.span(), "`polynomial`");
+        self.inference.require_class(x.ty, TypeClass::Float, call.method.span(), "`polynomial`");
         self.operations += 1;
         let coefficients = match coefficients {
             syn::Expr::Reference(reference) => &*reference.expr,
@@ -141,26 +141,26 @@ impl FunctionReader<'_> {
             return Err(wrong());
         }
         self.operations += known.columns;
-        let of = self.inference.new_known_type(Type::Primitive(known.of));
-        self.inference.unify(of, x.of, x.span)?;
-        Ok(Expr { kind: ExprKind::TablePolynomial(table, row, Box::new(x)), of, span })
+        let ty = self.inference.new_known_type(Type::Primitive(known.ty));
+        self.inference.unify(ty, x.ty, x.span)?;
+        Ok(Expr { kind: ExprKind::TablePolynomial(table, row, Box::new(x)), ty, span })
     }
 
     /// Converts a polynomial with a list of coefficients to Horner's scheme.
     fn convert_horner(&mut self, x: Expr, list: &syn::ExprArray) -> Result<Expr> {
         let span = list.span();
         let mul_add = NUMBER_METHODS.iter().find(|m| m.name == "mul_add").ok_or_else(|| Error::new(span, "no method `mul_add`"))?;
-        let (of, mut names): (Slot, Block) = (x.of, Block::default());
+        let (ty, mut names): (Slot, Block) = (x.ty, Block::default());
         let x = self.store_in_variable(x, &mut names);
         let mut sum: Option<Expr> = None;
         for coefficient in list.elems.iter().rev() {
             let coefficient = self.convert_expression(coefficient)?;
-            self.inference.unify(of, coefficient.of, coefficient.span)?;
+            self.inference.unify(ty, coefficient.ty, coefficient.span)?;
             sum = Some(match sum {
                 None => coefficient,
                 Some(sum) => {
-                    let x = Expr { kind: ExprKind::Variable(x), of, span };
-                    Expr { kind: ExprKind::Method(mul_add, vec![sum, x, coefficient]), of, span }
+                    let x = Expr { kind: ExprKind::Variable(x), ty, span };
+                    Expr { kind: ExprKind::Method(mul_add, vec![sum, x, coefficient]), ty, span }
                 }
             });
             self.operations += 1;
@@ -171,6 +171,6 @@ impl FunctionReader<'_> {
             return Ok(sum);
         }
         names.value = Some(Box::new(sum));
-        Ok(Expr { kind: ExprKind::Block(names), of, span })
+        Ok(Expr { kind: ExprKind::Block(names), ty, span })
     }
 }
