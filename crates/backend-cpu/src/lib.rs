@@ -1,8 +1,8 @@
-//! The CPU backend of cuprum: the accelerator `cpu`, the device's own accelerator and the fallback of every call (base).
+//! The CPU backend of cuprum. Its accelerator `cpu` is the base accelerator of the device `cpu`, to which every call falls back.
 //!
-//! It implements every kernel family, so that other CPU accelerators may decline any call. A fused expression is evaluated in tiles that
-//! fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise in a tree fixed
-//! by the length, so no result depends on the number of threads.
+//! The accelerator implements every kernel family, so that other CPU accelerators may decline any call. A fused expression is evaluated in
+//! tiles that fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise in a
+//! tree fixed by the length, so no result depends on the number of threads.
 //!
 //! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]
@@ -25,7 +25,7 @@ mod tile;
 #[doc(hidden)]
 pub mod user_kernels;
 
-use cuprum_core::Capability::{OrderedScatter, RowPrograms, UserDefined, Variance};
+use cuprum_core::Capability::{OrderedScatter, OutputRanges, RowPrograms, UserDefined, Variance};
 use cuprum_core::buffer::HostDriver;
 use cuprum_core::device::DeviceInfo;
 use cuprum_core::op::Family;
@@ -37,7 +37,7 @@ use cuprum_cpu_sort::{search, sort};
 pub use cuprum_cpu_base::threads::with_threads;
 pub use cuprum_cpu_elementwise::table::has_kernel;
 
-/// The own (base) accelerator of device `cpu`, which runs every kernel family on the host.
+/// The base accelerator of the device `cpu`, which runs every kernel family on the host.
 pub static CPU: Accelerator = Accelerator {
     name: "cpu",
     device: "cpu",
@@ -45,7 +45,7 @@ pub static CPU: Accelerator = Accelerator {
     summary: "every operation on the host: rayon, tiles, gemm",
     probe: || Availability::Ready(format!("{} threads, {}", threads::max_threads(), simd::level_name())),
     kernels: &[
-        Kernel::new(Family::Map, map::run).capabilities(&[UserDefined]).writes_targets(),
+        Kernel::new(Family::Map, map::run).capabilities(&[UserDefined, OutputRanges]).writes_targets(),
         Kernel::new(Family::Fill, fill::run),
         Kernel::new(Family::Reduce, reduce::run).capabilities(&[UserDefined, Variance]),
         Kernel::new(Family::Rows, rows::run).capabilities(&[UserDefined, RowPrograms]),

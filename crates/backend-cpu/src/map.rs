@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use crate::tile::{BAND_ROWS, CompiledProgram, Evaluator, Nest, ResultDestination, SingleTile};
 
-/// Minimum row length, in elements, at which each tile (a block of elements that fits L1) ends with its row. This applies if an input has a
-/// stride above 1 along rows. Shorter rows share tiles.
+/// Minimum row length, in elements, for tiles (blocks of elements that fit L1) that do not cross rows. Applies if an input has a stride
+/// above 1 along rows. Shorter rows share tiles.
 const MIN_ROW_FOR_OWN_TILES: usize = 64;
 
 /// One task's slice of each output.
@@ -53,8 +53,10 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let cost = plan.size.saturating_mul(compiled.cost_per_element());
     let chunk = elements_per_task(&compiled, plan.size, threads::threads_for_cost(cost));
     let mut parts: Vec<OutputSlices> = (0..plan.size.div_ceil(chunk)).map(|_| OutputSlices::new()).collect();
-    for output in &mut outputs {
-        for (part, run) in parts.iter_mut().zip(output.elements_mut()?.chunks(chunk)) {
+    for (output, spec) in outputs.iter_mut().zip(call.outputs) {
+        let (_, from_offset) = output.elements_mut()?.split_at(spec.layout.offset());
+        let (range, _) = from_offset.split_at(plan.size);
+        for (part, run) in parts.iter_mut().zip(range.chunks(chunk)) {
             part.push(run);
         }
     }
@@ -81,7 +83,7 @@ fn allocate_outputs(call: &Call) -> Result<SmallVec<[Output; 1]>> {
 fn elements_per_task(compiled: &CompiledProgram, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
     let (inner, band) = (compiled.nest().inner_extent(), compiled.nest().inner_extent() * BAND_ROWS);
-    let unit = match compiled.nest().has_long_strides() {
+    let unit = match compiled.nest().has_strided_rows() {
         true if share >= band => band,
         true => inner,
         false => compiled.tile_len(),
@@ -96,8 +98,8 @@ fn compute_task(compiled: &CompiledProgram, evaluator: &mut Evaluator, start: us
         let mut runs: OutputSlices = part.iter_mut().map(|p| p.slice(at, len)).collect();
         evaluator.evaluate_into(start + at, len, &mut runs);
     };
-    // A tile that spans several rows must gather its strided inputs. If rows are long enough, tiles therefore end with the row.
-    let scattered = compiled.nest().has_long_strides();
+    // A tile that spans several rows must gather its strided inputs. If rows are long enough, tiles therefore do not cross rows.
+    let scattered = compiled.nest().has_strided_rows();
     if inner < (if scattered { MIN_ROW_FOR_OWN_TILES } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
         return;

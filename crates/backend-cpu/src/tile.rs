@@ -98,8 +98,8 @@ pub(crate) struct SingleTile<'a> {
 }
 
 impl<'a> SingleTile<'a> {
-    /// Prepares `program`, or returns `None` if it does not fit one tile. The strides in `plan` are those of `arrays`, followed by those of
-    /// the outputs.
+    /// Prepares `program`, or returns `None` if a [`CompiledProgram`] is needed: for more elements than a tile, strided arrays, or
+    /// arguments that are whole arrays. The strides in `plan` are those of `arrays`, followed by those of the outputs.
     pub fn of(program: &'a Program, arrays: &'a [StoredArray], plan: &LoopPlan) -> Result<Option<SingleTile<'a>>> {
         if plan.size > MAX_TILE || !plan.is_flat() {
             return Ok(None);
@@ -134,13 +134,13 @@ fn fill_repeated(element: Elements, out: ElementsMut) {
 }
 
 /// Maximum number of unused gather blocks that a thread keeps for reuse.
-const MAX_SPARE_GATHERED: usize = 24;
+const MAX_SPARE_GATHER_BLOCKS: usize = 24;
 
 thread_local! {
     /// Scratch blocks of this thread's last evaluation, which its next evaluation reuses.
     static SPARE_SCRATCH: RefCell<ScratchBlocks> = RefCell::default();
     /// Unused gather blocks of this thread's earlier evaluations.
-    static SPARE_GATHERED: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
+    static SPARE_GATHER_BLOCKS: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The state of one thread that evaluates a [`CompiledProgram`] tile by tile.
@@ -181,7 +181,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     /// Returns an evaluator for a program over rows: rows of `row` elements, tiles of up to `rows_per_tile` rows.
     pub fn for_rows(compiled: &'c CompiledProgram<'a>, row: usize, rows_per_tile: usize) -> Evaluator<'c, 'a> {
-        let spare = || SPARE_GATHERED.with(|s| s.borrow_mut().pop()).unwrap_or_default();
+        let spare = || SPARE_GATHER_BLOCKS.with(|s| s.borrow_mut().pop()).unwrap_or_default();
         let inputs = &compiled.nest.inputs;
         let mut evaluator = Evaluator {
             compiled,
@@ -202,8 +202,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         evaluator
     }
 
-    /// Returns an evaluator for a caller that visits [`BAND_ROWS`] rows of the same columns in turn. For inputs that are contiguous across
-    /// rows, these rows are then gathered at once.
+    /// Returns an evaluator for a caller that visits [`BAND_ROWS`] neighbouring rows, with the same range of columns in each, before the
+    /// next range. For inputs that are contiguous across rows, these rows are then gathered at once.
     pub fn in_bands(compiled: &'c CompiledProgram<'a>) -> Evaluator<'c, 'a> {
         let mut evaluator = Evaluator::new(compiled);
         for (k, source) in compiled.nest.inputs.iter().enumerate().filter(|(_, source)| source.is_transposed()) {
@@ -260,7 +260,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     }
 
     /// Like [`Evaluator::evaluate`], but also returns a prefetching state, with which the caller's loop prefetches the next elements of one
-    /// input. The state is `None` if no input is suitable or if there are few elements.
+    /// input. The state is `None` if no input is contiguous with elements as wide as the result's, or if the program's values take less
+    /// than [`MIN_PREFETCHED_BYTES`].
     pub fn evaluate_and_get_prefetch(&mut self, start: usize, len: usize) -> (Elements<'_>, Option<Prefetch>) {
         let nest = &self.compiled.nest;
         let width = self.compiled.program.output_dtype(0).itemsize();
@@ -291,7 +292,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Some((run, self.prefetch_for(run)))
     }
 
-    /// Returns the prefetching state for a loop over the elements `run` of an input, if the program computes enough elements.
+    /// Returns the prefetching state for a loop over `run`, elements of one input. Returns `None` if the program reads less than
+    /// [`MIN_PREFETCHED_BYTES`] of the input, or if the processor does not benefit from prefetching.
     fn prefetch_for(&self, run: Elements) -> Option<Prefetch> {
         let long = self.compiled.nest.size().saturating_mul(run.dtype().itemsize()) >= MIN_PREFETCHED_BYTES;
         if long { run.prefetch() } else { None }
@@ -331,9 +333,9 @@ impl Drop for Evaluator<'_, '_> {
         let gathered = self.gathered.drain(..).filter(|block| !block.is_empty());
         // Thread-locals are inaccessible while a thread ends. The blocks are then freed.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
-        let _ = SPARE_GATHERED.try_with(|spare| {
+        let _ = SPARE_GATHER_BLOCKS.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            let free = MAX_SPARE_GATHERED.saturating_sub(spare.len());
+            let free = MAX_SPARE_GATHER_BLOCKS.saturating_sub(spare.len());
             spare.extend(gathered.take(free));
         });
     }

@@ -1,9 +1,9 @@
-//! The accelerator `cuda`: the own accelerator of CUDA devices, and the fallback of every call (base). It requires the NVIDIA driver and
-//! NVRTC, and uses cuBLAS and cuFFT if they are installed.
+//! The accelerator `cuda`, which provides NVIDIA GPUs as devices and has fallback kernels for all calls on them. It requires the NVIDIA
+//! driver and NVRTC, and uses cuBLAS, cuFFT and cuSOLVER if they are installed.
 
 use std::path::PathBuf;
 
-use cuprum_core::Capability::{FusedTake, ReproducibleScatterSum, RowPrograms, UserDefined, Variance};
+use cuprum_core::Capability::{FusedTake, OutputRanges, ReproducibleScatterSum, RowPrograms, UserDefined, Variance};
 use cuprum_core::device::DeviceDriver;
 use cuprum_core::{Accelerator, Availability, Capability, Device, DeviceProvider, Error, Family, Kernel, Registration, Result, Work};
 
@@ -17,8 +17,8 @@ use crate::families::{
 };
 use crate::user_kernels::REDUCTION_KERNEL;
 
-/// The accelerator `cuda`, the own (base) accelerator of CUDA devices. It provides the GPUs as devices. Dispatch tries its kernels after
-/// those of all other accelerators.
+/// The accelerator `cuda`, which provides NVIDIA GPUs as devices. Dispatch tries its kernels after the kernels of all other accelerators
+/// for CUDA devices.
 pub static CUDA: Accelerator = Accelerator {
     name: "cuda",
     device: "cuda",
@@ -42,11 +42,11 @@ const EXTRA_PROGRAM_OPS: &[Capability] = &[FusedTake, UserDefined];
 
 /// The kernels of the accelerator. A kernel whose `ops` are set serves only these operations of its family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, map::run_cached_call).capabilities(EXTRA_PROGRAM_OPS).writes_targets(),
+    Kernel::new(Family::Map, map::run_cached_call).capabilities(&[FusedTake, UserDefined, OutputRanges]).writes_targets(),
     Kernel::new(Family::Fill, fill::run_call),
     Kernel::new(Family::Copy, copy::run_call).writes_targets(),
     Kernel::new(Family::Random, random::run_call),
-    // A gather that is not part of an expression. Inside a fused expression, `take` is a step of its program.
+    // These kernels run a `take` that is not fused. Inside a fused expression, `take` is a step of the program.
     Kernel::new(Family::Gather, gather::run_call),
     Kernel::new(Family::Scatter, scatter::run_call).capabilities(&[ReproducibleScatterSum]).writes_targets(),
     Kernel::new(Family::Contract, contract::run_call),

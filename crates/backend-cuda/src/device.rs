@@ -25,7 +25,7 @@ use crate::error::CudaError;
 use crate::families::fft::cufft;
 use crate::families::linalg::cusolver;
 
-/// The name of the device kind `cuda`, which is also the name of the device's own accelerator.
+/// The name of the device kind `cuda`, which is also the name of the accelerator [`CUDA`](crate::accelerator::CUDA).
 pub(crate) const DEVICE_KIND_NAME: &str = "cuda";
 
 /// Device memory of an array. The memory is freed once the last owner is dropped and all streams have completed their last use of it.
@@ -196,6 +196,12 @@ pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
     allocate(call, spec.layout.size().saturating_mul(spec.dtype.itemsize()))
 }
 
+/// Returns the address of the first element of output `n` of `call` in `buffer`. It is a multiple of 16.
+pub fn output_address(call: &Call, n: usize, buffer: &CudaBuffer) -> u64 {
+    let spec = &call.outputs[n];
+    buffer.pointer() + (spec.layout.offset() * spec.dtype.itemsize()) as u64
+}
+
 #[cold]
 fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
     let any: Arc<dyn Any + Send + Sync> = target.clone();
@@ -219,8 +225,8 @@ pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> 
     call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
-/// Records dependencies after a launch that is not part of a call. A fault that affects an array in `used` then also affects the arrays
-/// in `written`.
+/// Records, after a launch outside dispatch, that the arrays in `written` depend on the arrays in `used`. A fault that affects an array in
+/// `used` then also affects the arrays in `written`.
 pub(crate) fn record_dependencies(written: &[StoredArray], used: &[StoredArray]) {
     fn memory(arrays: &[StoredArray]) -> impl Iterator<Item = &DeviceBuffer> {
         arrays.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
@@ -487,7 +493,7 @@ impl DeviceDriver for CudaDevice {
 
     fn upload_from(&self, source: &Arc<dyn Buffer>, bytes: Range<usize>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         if driver::is_pinned(source.as_ref()) {
-            // Copies from pinned memory take whole buffers.
+            // `copy_from_pinned` copies whole buffers only.
             if bytes != (0..source.nbytes()) {
                 return None;
             }

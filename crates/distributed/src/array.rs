@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 
 use crate::buffer::{ShardedBuffer, over_parts};
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, PartialOp, Placement, checked};
-use crate::redistribute::{redistribute, resolve};
+use crate::placement::{Distribution, PartialOp, Placement, check_placements};
+use crate::redistribute::{redistribute, resolve_along};
 use crate::views::{ViewMap, local_parts};
 
 /// Sharding of arrays, as methods of [`NdArray`].
@@ -14,7 +14,7 @@ pub trait ShardedArray: Sized {
     /// Returns the array on `mesh` with one placement per mesh axis. The array may be on any device.
     ///
     /// # Errors
-    /// Another number of placements than mesh axes, an axis out of bounds, or errors of the devices.
+    /// A number of placements that differs from the number of mesh axes, an axis out of bounds, or errors of the devices.
     ///
     /// # Examples
     /// ```
@@ -60,8 +60,8 @@ pub trait ShardedArray: Sized {
 
     /// Returns the placements of the array, or `None` if it is not on a mesh.
     ///
-    /// For a view, the axes are those of the view. A divided axis that the view does not have counts as replicated. A deferred array is
-    /// evaluated.
+    /// For a view, the axes are those of the view. If the view lacks an axis that a mesh axis divides, that mesh axis has the placement
+    /// [`Placement::Replicate`]. A deferred array is evaluated.
     fn placements(&self) -> Option<Vec<Placement>>;
 
     /// Returns the parts of the array that the ranks of this process hold, in the order of the ranks.
@@ -73,14 +73,14 @@ pub trait ShardedArray: Sized {
 
 impl ShardedArray for NdArray {
     fn shard(&self, mesh: &Mesh, placements: impl AsRef<[Placement]>) -> Result<NdArray> {
-        let placements = checked("shard", *mesh, placements.as_ref(), self.ndim())?;
+        let placements = check_placements("shard", *mesh, placements.as_ref(), self.ndim())?;
         let array = if self.device() == mesh.device() { self.clone() } else { self.to_device(mesh.device())? };
         with_placements(&array, *mesh, &placements)
     }
 
     fn reshard(&self, placements: impl AsRef<[Placement]>) -> Result<NdArray> {
         let mesh = Mesh::of_device(self.device())?;
-        let placements = checked("reshard", mesh, placements.as_ref(), self.ndim())?;
+        let placements = check_placements("reshard", mesh, placements.as_ref(), self.ndim())?;
         with_placements(self, mesh, &placements)
     }
 
@@ -95,7 +95,7 @@ impl ShardedArray for NdArray {
             }
             other => *other,
         };
-        // Placements of an array without gaps are exact, also along axes of extent 1.
+        // A C-contiguous array of the stored shape has the stored placements. The map would lose placements along axes of extent 1.
         if buffer.distribution.shape[..] == *stored.shape() && stored.layout().is_c_contiguous() {
             return Some(buffer.distribution.placements.to_vec());
         }
@@ -114,7 +114,7 @@ impl ShardedArray for NdArray {
     }
 }
 
-/// Returns an array on the mesh with checked placements.
+/// Returns the array with the given placements, which [`check_placements`] has checked.
 fn with_placements(array: &NdArray, mesh: Mesh, placements: &crate::placement::Placements) -> Result<NdArray> {
     let stored = stored_by_axes(array, mesh)?;
     let Some(buffer) = ShardedBuffer::of(&stored) else {
@@ -123,9 +123,15 @@ fn with_placements(array: &NdArray, mesh: Mesh, placements: &crate::placement::P
     if buffer.distribution.placements == *placements {
         return Ok(NdArray::from(stored));
     }
-    let resolved = resolve(buffer)?;
-    let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
     let is_pending = |p: &Placement| matches!(p, Placement::Partial(_));
+    // From partial to sharded, each rank combines only its part of the values.
+    let scattered = buffer.distribution.placements.iter().position(is_pending).and_then(|m| match placements[m] {
+        Placement::Shard(axis) => usize::try_from(axis).ok(),
+        _ => None,
+    });
+    let is_free = |axis: &usize| (0..placements.len()).all(|m| buffer.distribution.sharded_axis(m) != Some(*axis));
+    let resolved = resolve_along(buffer, scattered.filter(is_free))?;
+    let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
     let settled: crate::placement::Placements = placements.iter().map(|p| if is_pending(p) { Placement::Replicate } else { *p }).collect();
     let settled = redistribute(source, &settled)?;
     if !placements.iter().any(is_pending) {
@@ -148,7 +154,8 @@ fn with_placements(array: &NdArray, mesh: Mesh, placements: &crate::placement::P
     Ok(NdArray::from(over_parts(mesh, buffer.dtype, settled.layout().clone(), distribution, parts)?))
 }
 
-/// Returns an array of the identity of a combination, alike to `part`. The identity of a sum of floats is -0.0, which keeps signed zeros.
+/// Returns an array with the shape and dtype of `part`, filled with the identity of `op`. The identity of a sum of floats is -0.0, which
+/// keeps signed zeros.
 fn identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Result<StoredArray> {
     let dtype = part.dtype();
     let value = match op.reduction().reduction() {
@@ -160,7 +167,8 @@ fn identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Resu
     cuprum_core::with_device(mesh.members()[local], || cuprum_core::full(part.shape(), value, dtype)?.stored())
 }
 
-/// Returns the array in C order over a buffer whose stored shape is that of the array.
+/// Returns the array as a C-contiguous array whose buffer has the array's shape. Copies views. An array that is not on a mesh is returned
+/// unchanged.
 fn stored_by_axes(array: &NdArray, mesh: Mesh) -> Result<StoredArray> {
     let stored = array.stored()?;
     let Some(buffer) = ShardedBuffer::of(&stored) else { return Ok(stored) };

@@ -10,13 +10,14 @@ use cuprum_core::{Array, DType, Device, Layout, Result, StoredArray, Stream};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, extents};
 
-/// Memory of an array on a mesh. The bytes are those of a C-contiguous array of the distribution's shape, which the ranks hold by parts.
+/// The memory of an array on a mesh, of which each rank holds one part. Byte offsets refer to the whole array, C-contiguous with the shape
+/// of `distribution`.
 pub(crate) struct ShardedBuffer {
     pub mesh: Mesh,
     /// dtype of the parts. Arrays over the buffer may have another dtype, as a view of raw bytes does.
     pub dtype: DType,
     pub distribution: Distribution,
-    /// The C-contiguous part of each rank of this process, from the start of its buffer.
+    /// One C-contiguous part per rank of this process. Each part starts at offset 0 of its own buffer.
     pub parts: Vec<StoredArray>,
 }
 
@@ -26,7 +27,7 @@ impl ShardedBuffer {
         array.buffer().as_any().downcast_ref()
     }
 
-    /// Returns whether the buffer holds one part only, which all ranks share or copy, as if the array were on one device.
+    /// Returns whether every rank holds the whole array.
     pub fn is_replicated(&self) -> bool {
         self.distribution.is_replicated()
     }
@@ -54,9 +55,9 @@ pub(crate) fn empty_part(device: Device, dtype: DType, shape: &[usize]) -> Resul
     StoredArray::new(dtype, Layout::contiguous(shape)?, driver(device)?.allocate(0, Stream::current(device))?)
 }
 
-/// Returns the array of `layout` over parts on the ranks of this process.
+/// Returns an array with the given layout whose memory consists of `parts`, one for each rank of this process.
 ///
-/// The parts are C-contiguous from the start of their buffers, with the extents of their regions.
+/// The buffer of a part starts with the elements of the rank's region, as `distribution` defines it, in C order.
 pub(crate) fn over_parts(
     mesh: Mesh,
     dtype: DType,
@@ -72,8 +73,8 @@ pub(crate) fn over_parts(
     StoredArray::new(dtype, layout, Arc::new(ShardedBuffer { mesh, dtype, distribution, parts }))
 }
 
-/// Returns the array on the mesh that equals `leaders`, the arrays of the ranks that compute ([`Mesh::is_leader`]). `None` stands for other
-/// ranks. The result has the layout of the leaders' arrays, which is the same for all.
+/// Returns a replicated array on the mesh. `leaders` holds, by local rank, the array of each rank that computes ([`Mesh::is_leader`]), and
+/// `None` for other ranks. The arrays have equal layouts, which the result has too.
 pub(crate) fn replicated(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<StoredArray> {
     let part = |local: usize| leaders.get(mesh.leader_of(local)).and_then(Option::as_ref);
     let first = part(0).ok_or_else(|| cuprum_core::Error::value("mesh", "no rank has computed the result"))?;
@@ -83,7 +84,7 @@ pub(crate) fn replicated(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<
     over_parts(mesh, first.dtype(), first.layout().clone(), Distribution::replicated(mesh, &shape), parts)
 }
 
-/// Returns the order of axes in memory, outermost first, of a layout without gaps.
+/// Returns the axes of a layout without gaps in the order of memory, outermost first.
 pub(crate) fn memory_order(layout: &Layout) -> Dims {
     let mut order: Dims = (0..layout.ndim()).collect();
     order.sort_by_key(|&axis| std::cmp::Reverse(layout.strides()[axis].unsigned_abs()));

@@ -20,7 +20,7 @@ impl MeshDriver {
         Ok(Box::new(MeshDriver(Mesh::of_device(device)?)))
     }
 
-    /// Returns a buffer of bytes that every rank holds. Ranks on one device share its memory.
+    /// Returns a buffer of bytes that every rank holds. Ranks on the same device share one allocation.
     fn replicated(&self, nbytes: usize, make: impl Fn(Device) -> Result<Arc<dyn Buffer>>) -> Result<Arc<dyn Buffer>> {
         let mesh = self.0;
         mesh.engine().check()?;
@@ -37,7 +37,7 @@ impl MeshDriver {
     }
 }
 
-/// Members of a mesh without repetition.
+/// Returns the devices of the ranks of this process, each device once.
 fn distinct_members(mesh: Mesh) -> impl Iterator<Item = Device> {
     let members = mesh.members();
     members.iter().enumerate().filter(|(n, member)| !members[..*n].contains(member)).map(|(_, member)| *member)
@@ -61,7 +61,7 @@ impl DeviceDriver for MeshDriver {
         let whole = gather(buffer)?;
         let whole = whole.iter().flatten().next().ok_or_else(|| Error::value("download", "no rank holds the whole array"))?;
         driver(whole.buffer().device())?.download(whole.buffer().as_ref(), byte_offset, out)?;
-        // A failure ends queued exchanges, whose values are then undefined.
+        // A failure ends queued exchanges. The downloaded values may then be undefined.
         self.0.engine().check()
     }
 

@@ -31,21 +31,22 @@ impl Transfer {
     }
 }
 
-/// Returns the piece of a transfer that a rank of this process sends, a C-contiguous array on the rank's device.
+/// A function of the index of a transfer that a rank of this process sends. It returns the piece, a C-contiguous array on the rank's
+/// device.
 pub(crate) type Piece<'a> = &'a mut dyn FnMut(usize) -> Result<NdArray>;
 
 /// Moves pieces of arrays between ranks.
 pub(crate) trait Engine: Send + Sync {
-    /// Returns the name for `explain` and errors.
+    /// Returns the name that `explain` and error messages show.
     fn name(&self) -> &'static str;
 
-    /// Returns why no other engine is used, if that is not the user's choice of the mesh.
+    /// Returns why the mesh does not use a library of its devices. Returns `None` if it uses one, or if it has only one process.
     fn reason(&self) -> Option<&str> {
         None
     }
 
-    /// Performs transfers. `members` are the devices of the ranks of this process. Returns the pieces that ranks of this process receive,
-    /// on the devices of the receivers, with the index of the transfer.
+    /// Performs `transfers`. `members` are the devices of the ranks of this process. Returns each piece that a rank of this process
+    /// receives, on the rank's device, with the index of its transfer.
     ///
     /// # Errors
     /// An error of a device, or of a process that does not answer or runs another program.
@@ -65,7 +66,7 @@ pub(crate) trait Engine: Send + Sync {
     }
 }
 
-/// Returns whether two engines are one, or both copy within this process, so that equal meshes over them are one mesh.
+/// Returns whether two engines count as equal when meshes are compared: they are the same object, or both are `loopback`.
 pub(crate) fn is_same(a: &Arc<dyn Engine>, b: &Arc<dyn Engine>) -> bool {
     Arc::ptr_eq(a, b) || (a.name() == loopback::NAME && b.name() == loopback::NAME)
 }

@@ -9,12 +9,12 @@ use cuprum_core::{Device, Error, Result, random};
 use crate::engines::{Engine, LibraryEngine, Tcp};
 use crate::mesh::{KIND, Mesh, rank_count};
 use crate::processes::engine_choice::{EngineChoice, offer_of};
-use crate::processes::launch::{Launch, find};
+use crate::processes::launch::{LaunchedProcess, find_launched_process};
 use crate::processes::links::connect;
 use crate::processes::rendezvous::{Candidate, meet};
 use crate::processes::world::World;
 
-/// This process as a rank of the launcher's processes. All meshes over these processes share the connections.
+/// The rank of this process among the launcher's processes. All meshes over these processes share its connections.
 #[derive(Clone)]
 struct Member {
     rank: usize,
@@ -23,20 +23,22 @@ struct Member {
     engine: Arc<dyn Engine>,
 }
 
-/// Set by the first mesh over several processes. A failed rendezvous is kept too, since the other processes have ended.
+/// The result of the rendezvous, set by the first mesh over several processes. An error is kept too, because the other processes do not
+/// repeat the rendezvous.
 static MEMBER: Mutex<Option<Result<Member>>> = Mutex::new(None);
 
 impl Mesh {
     /// Returns the mesh of one axis over all processes of the launcher: `torchrun`, `mpirun` of Open MPI, or `srun` of Slurm.
     ///
-    /// The first call waits until all processes call this function. Each process has one rank: the GPU with the number of its rank on the
-    /// machine, or the host if the default device is the host. Without a launcher, the mesh has one rank on the current device.
+    /// The first call waits until all processes call this function. Each process has one rank. Its device is the GPU whose index is the
+    /// local rank of the process on its machine, or the host if the default device is the host. Without a launcher, the mesh has one rank
+    /// on the current device.
     ///
     /// All processes have to run the same operations on the mesh in the same order. `docs/distributed.md` lists variables and failures.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a missing or invalid variable. [`Error::Rank`] for a process that does not come in time, exists twice, or has
-    /// another number of processes, secret, or version of cuprum.
+    /// [`Error::Setting`] for a missing or invalid variable. [`Error::Rank`] for a process that does not join in time, joins twice, or has
+    /// a different number of processes, secret, or version of cuprum.
     ///
     /// # Examples
     /// ```
@@ -58,10 +60,10 @@ impl Mesh {
         }
     }
 
-    /// Returns a mesh of the given shape over all processes of the launcher. Ranks count in C order. See [`Mesh::from_env`].
+    /// Returns a mesh of the given shape over all processes of the launcher. Ranks are numbered in C order. See [`Mesh::from_env`].
     ///
     /// # Errors
-    /// The errors of [`Mesh::from_env`]; another number of processes than ranks.
+    /// The errors of [`Mesh::from_env`]; a number of processes that differs from the number of ranks.
     pub fn from_env_grid(shape: &[usize]) -> Result<Mesh> {
         let (ranks, member) = (rank_count(shape)?, member()?);
         let size = member.as_ref().map_or(1, |member| member.size);
@@ -75,17 +77,17 @@ impl Mesh {
     }
 }
 
-/// Returns this process as one of several, or `None` if it is alone. The first call meets the other processes.
+/// Returns the rank of this process, or `None` if no launcher has started several processes. The first call runs the rendezvous.
 fn member() -> Result<Option<Member>> {
     let variable = |name: &str| std::env::var(name).ok().map(|text| text.trim().to_string()).filter(|text| !text.is_empty());
-    let Some(launch) = find(&variable, settings::address()?)? else { return Ok(None) };
+    let Some(launch) = find_launched_process(&variable, settings::address()?)? else { return Ok(None) };
     let mut member = MEMBER.lock().unwrap_or_else(|e| e.into_inner());
     member.get_or_insert_with(|| join(launch)).clone().map(Some)
 }
 
-/// Meets the other processes, connects to them and opens the engine.
-fn join(launch: Launch) -> Result<Member> {
-    let Launch { rank, size, local_rank, address } = launch;
+/// Runs the rendezvous, connects to the other processes and opens the engine.
+fn join(launch: LaunchedProcess) -> Result<Member> {
+    let LaunchedProcess { rank, size, local_rank, address } = launch;
     let device = device_of(local_rank)?;
     let timeout = settings::timeout()?;
     let candidate = Candidate {
@@ -107,7 +109,7 @@ fn join(launch: Launch) -> Result<Member> {
             let library = CollectiveLibrary::of_kind(device.kind().name()).filter(|library| library.name == name);
             let library = library.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} has no library {name}") })?;
             let started = std::time::Instant::now();
-            let mut patience = world.patience((rank + 1) % size);
+            let mut patience = world.keep_waiting_for((rank + 1) % size);
             let joined = (library.join)(Place { id, size, rank, device }, &mut || patience(started.elapsed()));
             let communicator = joined.map_err(|error| {
                 let error = world.fail(error);
@@ -120,7 +122,7 @@ fn join(launch: Launch) -> Result<Member> {
     Ok(Member { rank, size, device, engine })
 }
 
-/// Returns the device of the process with number `local_rank` on its machine.
+/// Returns the device of the process whose rank on its machine is `local_rank`.
 fn device_of(local_rank: usize) -> Result<Device> {
     let current = Device::current()?;
     if current.kind().name() == KIND {
@@ -131,7 +133,7 @@ fn device_of(local_rank: usize) -> Result<Device> {
     }
     let devices: Vec<Device> = Device::all().into_iter().filter(|device| device.kind() == current.kind()).collect();
     match devices[..] {
-        // Launchers may show each process only its own device.
+        // A launcher may make only one device visible to each process.
         [device] => Ok(device),
         _ => devices.get(local_rank).copied().ok_or_else(|| {
             let message =

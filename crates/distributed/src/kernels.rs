@@ -32,7 +32,8 @@ macro_rules! guarded {
     };
 }
 
-/// Runs a rule unless the mesh has failed. An error that other processes do not share ends the mesh, since they wait for this one.
+/// Runs a rule unless the mesh has failed. An error that may occur in this process only, such as out of memory, ends the mesh. Otherwise
+/// the other processes would wait for this one.
 fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     let engine = mesh_of(call)?.engine();
     engine.check()?;
@@ -43,7 +44,7 @@ fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     result
 }
 
-/// Returns the names of the engines. Libraries have their paths or the reasons why they are missing, if their devices are ready.
+/// Returns the names of the engines. A library whose devices are ready is listed with its path, or with the reason why it is missing.
 fn engines() -> Availability {
     let is_ready = |library: &&CollectiveLibrary| {
         let base = registry::all().into_iter().find(|a| a.base.is_some() && a.device == library.device);

@@ -18,7 +18,8 @@ pub(crate) const MAX_RANKS: usize = 4096;
 /// A grid of ranks. Each rank has a device, on which it keeps and computes its part of an array.
 ///
 /// A mesh is a device of kind `mesh` ([`Mesh::device`]): arrays on it are ordinary [`NdArray`](cuprum_core::NdArray)s, and every function
-/// takes them. Equal meshes are one device. A process has at most 64 meshes, which live as long as the process.
+/// takes them. A second mesh of equal shape and devices is the same device. A process has at most 64 meshes, which live as long as the
+/// process.
 ///
 /// A mesh may extend over several processes, each with one rank ([`Mesh::from_env`]). Each process then runs the same program.
 ///
@@ -43,7 +44,7 @@ struct MeshState {
     shape: Dims,
     /// Devices of the ranks of this process.
     members: Vec<Device>,
-    /// First rank of this process. Its ranks are consecutive.
+    /// First rank of this process. The ranks of a process are consecutive.
     first_rank: usize,
     engine: Arc<dyn Engine>,
 }
@@ -61,7 +62,7 @@ impl Mesh {
         Mesh::loopback_grid(&[ranks])
     }
 
-    /// Returns a mesh of the given shape, whose ranks are on the host. Ranks count in C order.
+    /// Returns a mesh of the given shape, whose ranks are on the host. Ranks are numbered in C order.
     ///
     /// # Errors
     /// The errors of [`Mesh::loopback`]; a grid without axes.
@@ -81,7 +82,7 @@ impl Mesh {
     /// Returns a mesh of the given shape over devices of this process, in C order.
     ///
     /// # Errors
-    /// The errors of [`Mesh::devices`]; another number of devices than ranks.
+    /// The errors of [`Mesh::devices`]; a number of devices that differs from the number of ranks.
     pub fn grid_of_devices(shape: &[usize], devices: &[Device]) -> Result<Mesh> {
         if rank_count(shape)? != devices.len() {
             let message = format!("a mesh of shape {shape:?} has {} ranks, but {} devices are given", rank_count(shape)?, devices.len());
@@ -96,7 +97,7 @@ impl Mesh {
         Mesh::add(shape, devices, 0, Arc::new(Loopback))
     }
 
-    /// Returns the mesh of these properties, and creates it if it is new.
+    /// Returns the mesh with these properties. Creates it if the process has no such mesh.
     pub(crate) fn add(shape: &[usize], members: &[Device], first_rank: usize, engine: Arc<dyn Engine>) -> Result<Mesh> {
         let mut meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
         let is_equal =
@@ -124,7 +125,7 @@ impl Mesh {
         found.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} is not a mesh of this process") })
     }
 
-    /// Returns the number of meshes.
+    /// Returns the number of meshes of this process.
     pub(crate) fn count() -> usize {
         MESHES.lock().unwrap_or_else(|e| e.into_inner()).len()
     }
@@ -172,7 +173,8 @@ impl Mesh {
 
     /// Returns whether `rank` computes calls whose inputs every rank holds. Other ranks on its device share the results.
     ///
-    /// It is the first rank of its device in its process. Of several processes, each has one rank.
+    /// The first rank on each device of a process computes. A rank of another process always computes, because it is the only rank of its
+    /// process.
     pub(crate) fn is_leader(self, rank: usize) -> bool {
         match rank.checked_sub(self.0.first_rank).and_then(|local| self.0.members.get(local).map(|device| (local, device))) {
             Some((local, device)) => self.0.members.iter().position(|member| member == device) == Some(local),

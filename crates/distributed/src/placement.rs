@@ -56,7 +56,8 @@ pub enum Placement {
     Replicate,
     /// The array is divided along this axis. Negative axes count from the end.
     Shard(isize),
-    /// Every rank along the mesh axis holds a value of the full extent, and the array is their combination.
+    /// Every rank along the mesh axis holds an array of the full extent. The elementwise combination of the ranks' arrays is the value of
+    /// the sharded array.
     Partial(PartialOp),
 }
 
@@ -90,8 +91,8 @@ pub(crate) fn intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Option<Reg
 /// Checks placements and makes their axes non-negative.
 ///
 /// # Errors
-/// Another number of placements than mesh axes, or an axis out of bounds.
-pub(crate) fn checked(op: &'static str, mesh: Mesh, placements: &[Placement], ndim: usize) -> Result<Placements> {
+/// A number of placements that differs from the number of mesh axes, or an axis out of bounds.
+pub(crate) fn check_placements(op: &'static str, mesh: Mesh, placements: &[Placement], ndim: usize) -> Result<Placements> {
     let axes = mesh.shape().len();
     if placements.len() != axes {
         return Err(Error::value(op, format!("{} placements are given for a mesh of {axes} axes", placements.len())));
@@ -103,7 +104,7 @@ pub(crate) fn checked(op: &'static str, mesh: Mesh, placements: &[Placement], nd
     placements.iter().map(check).collect()
 }
 
-/// The distribution of an array of a shape over a mesh.
+/// The shape of an array, and its placement along each axis of a mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Distribution {
     /// Extents of the whole array.
@@ -146,7 +147,8 @@ impl Distribution {
 /// The axis of a loop that each mesh axis divides; `None` for a mesh axis along which the loop is repeated.
 pub(crate) type Cuts = SmallVec<[Option<usize>; 2]>;
 
-/// Returns the region of `shape` that belongs to `rank`. If several mesh axes divide an axis, their ranks count in mesh order.
+/// Returns the region of `shape` that belongs to `rank`. If several mesh axes divide the same array axis, the ranks get its parts in C
+/// order of their coordinates along these mesh axes.
 pub(crate) fn region_of_rank(mesh: Mesh, shape: &[usize], cuts: &[Option<usize>], rank: usize) -> Region {
     let range = |(axis, &extent): (usize, &usize)| {
         let (index, count) = position_on_axis(mesh, cuts, axis, rank);

@@ -1,4 +1,5 @@
-//! The steps that all rules share: the choice of the divided axes, one call per rank, and the output over the parts of the ranks.
+//! The steps that the rules in `kernels` share: choose the divided axes, run one call per rank, and assemble the output from the ranks'
+//! parts.
 
 use cuprum_core::{
     Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch, with_device,
@@ -37,7 +38,8 @@ pub(crate) fn has_sharded_input(inputs: &[StoredArray]) -> bool {
     inputs.iter().any(|input| ShardedBuffer::of(input).is_some_and(|buffer| !buffer.is_replicated()))
 }
 
-/// Returns the cuts of a loop over `inputs` of one shape: those of the largest divided input. Repeated axes do not count for its size.
+/// Returns the cuts of a loop over `inputs`, which have equal shapes: the cuts of the largest divided input. Broadcast axes (stride 0) do
+/// not count toward the size of an input.
 pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Cuts {
     let distinct = |input: &StoredArray| -> usize {
         let axes = input.layout().shape().iter().zip(input.layout().strides());
@@ -53,7 +55,7 @@ pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Cuts {
     best.map_or_else(|| Cuts::from_elem(None, mesh.shape().len()), |(_, cuts)| cuts)
 }
 
-/// Returns the specification of a rank's part of an output: the extents of its region, in the axis order of the whole output.
+/// Returns the specification of a rank's part of an output: the extents of the rank's region, with the memory order of the whole output.
 pub(crate) fn local_output(mesh: Mesh, output: &OutputSpec, cuts: &Cuts, rank: usize) -> Result<OutputSpec> {
     let shape = extents(&region_of_rank(mesh, output.layout.shape(), cuts, rank));
     Ok(OutputSpec::new(output.dtype, Layout::contiguous_in_order(&shape, &memory_order(&output.layout))?))

@@ -20,11 +20,22 @@ struct Piece {
     region: Region,
 }
 
-/// Returns for each rank of this process the region of the array that `wanted` names, as an array on the rank's device. The array may have
-/// gaps if it is a part of the rank's own memory.
+/// Returns, for each rank of this process, the region `wanted(rank)` of the array on the rank's device. The returned array may be a strided
+/// view of the rank's own part.
 ///
-/// All processes of the mesh call this function with the same arguments. No reduction is pending.
+/// All processes of the mesh must call this function with the same arguments. The array must not have a pending reduction.
 pub(crate) fn fetch(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<StoredArray>> {
+    let mesh = buffer.mesh;
+    let join = |(parts, (local, rank)): (Vec<HeldRegion>, (usize, usize))| join_parts(mesh, local, buffer.dtype, &wanted(rank), parts);
+    fetch_parts(buffer, wanted)?.into_iter().zip(mesh.local_ranks().enumerate()).map(join).collect()
+}
+
+/// A region of a sharded array, as an array on one device.
+pub(crate) type HeldRegion = (NdArray, Region);
+
+/// Returns for each rank of this process the region that `wanted` names, divided by the rank that holds the elements. Empty parts are
+/// omitted. The conditions are those of [`fetch`].
+pub(crate) fn fetch_parts(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<Vec<HeldRegion>>> {
     let mesh = buffer.mesh;
     let wants: Vec<Region> = (0..mesh.size()).map(wanted).collect();
     let held: Vec<Region> = (0..mesh.size()).map(|rank| buffer.distribution.region(mesh, rank)).collect();
@@ -41,22 +52,21 @@ pub(crate) fn fetch(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) -> Region) ->
         }
     }
     let received = exchange(buffer, &held, &wants, &pieces)?;
-    let mut parts: Vec<Vec<(NdArray, Region)>> = mesh.local_ranks().map(|_| Vec::new()).collect();
+    let mut parts: Vec<Vec<HeldRegion>> = mesh.local_ranks().map(|_| Vec::new()).collect();
     for (n, array) in received {
         let piece = &pieces[n];
         parts[piece.to - mesh.local_ranks().start].push((array, piece.region.clone()));
     }
-    let join = |(mut parts, rank): (Vec<(NdArray, Region)>, usize)| {
-        let (want, local) = (&wants[rank], rank - mesh.local_ranks().start);
+    for (local, rank) in mesh.local_ranks().enumerate() {
         if let Some(region) = &own[rank] {
-            parts.push((own_view(buffer, local, &held[rank], region)?, region.clone()));
+            parts[local].push((own_view(buffer, local, &held[rank], region)?, region.clone()));
         }
-        join_parts(mesh, local, buffer.dtype, want, parts)
-    };
-    parts.into_iter().zip(mesh.local_ranks()).map(join).collect()
+    }
+    Ok(parts)
 }
 
-/// Returns the ranks from which `rank` receives elements: those that differ from it only along the mesh axes that divide the array.
+/// Returns the ranks whose parts together form one copy of the array. Along mesh axes that do not divide the array, they have the
+/// coordinates of `rank`.
 fn holders(mesh: Mesh, distribution: &Distribution, rank: usize) -> Vec<usize> {
     let is_alike = |other: &usize| {
         (0..mesh.shape().len()).all(|m| distribution.sharded_axis(m).is_some() || mesh.coordinate(*other, m) == mesh.coordinate(rank, m))
@@ -64,7 +74,7 @@ fn holders(mesh: Mesh, distribution: &Distribution, rank: usize) -> Vec<usize> {
     (0..mesh.size()).filter(is_alike).collect()
 }
 
-/// Returns a view of the part of a local rank: a region of the whole array that the rank holds.
+/// Returns the elements of `region` as a view of the part of a local rank, which covers the region `held` of the whole array.
 fn own_view(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region) -> Result<NdArray> {
     let item = |(held, range): (&std::ops::Range<usize>, &std::ops::Range<usize>)| {
         Item::slice(Some((range.start - held.start) as isize), Some((range.end - held.start) as isize), 1)
@@ -74,8 +84,8 @@ fn own_view(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region
     if held == region { Ok(part) } else { part.index(&items[..]) }
 }
 
-/// Joins the parts of a region to one array.
-fn join_parts(mesh: Mesh, local: usize, dtype: DType, want: &Region, mut parts: Vec<(NdArray, Region)>) -> Result<StoredArray> {
+/// Joins `parts`, arrays with their regions, to one array that covers the region `want`.
+fn join_parts(mesh: Mesh, local: usize, dtype: DType, want: &Region, mut parts: Vec<HeldRegion>) -> Result<StoredArray> {
     let shape = extents(want);
     if shape.contains(&0) {
         return empty_part(mesh.members()[local], dtype, &shape);
@@ -104,13 +114,13 @@ fn exchange(buffer: &ShardedBuffer, held: &[Region], wants: &[Region], pieces: &
     record(mesh, collective_name(buffer, wants, pieces), buffer.dtype, &transfers, work)
 }
 
-/// Returns the name of a collective operation with these transfers.
+/// Returns the name under which these transfers are recorded: `all_gather`, `halo_exchange` or `all_to_all`.
 fn collective_name(buffer: &ShardedBuffer, wants: &[Region], pieces: &[Piece]) -> &'static str {
     let is_whole = |want: &Region| extents(want)[..] == buffer.distribution.shape[..];
     if wants.iter().filter(|want| !extents(want).contains(&0)).all(is_whole) {
         return "all_gather";
     }
-    // Neighbours along one mesh axis exchange the borders of their parts.
+    // A halo exchange moves few elements, and only between ranks that are adjacent along one mesh axis.
     let are_neighbours = |piece: &Piece| {
         let mesh = buffer.mesh;
         (0..mesh.shape().len()).map(|m| mesh.coordinate(piece.from, m).abs_diff(mesh.coordinate(piece.to, m))).sum::<usize>() == 1
@@ -119,7 +129,8 @@ fn collective_name(buffer: &ShardedBuffer, wants: &[Region], pieces: &[Piece]) -
     if pieces.iter().all(are_neighbours) && moved.saturating_mul(4) <= buffer.size() { "halo_exchange" } else { "all_to_all" }
 }
 
-/// Records a collective operation for [`explain`](cuprum_core::explain) and the trace. The record has the bytes that all ranks receive.
+/// Records a collective operation for [`explain`](cuprum_core::explain) and the trace. The record states the total size of all transfers,
+/// in bytes.
 pub(crate) fn record<R>(
     mesh: Mesh,
     name: &'static str,
@@ -141,8 +152,8 @@ pub(crate) fn record<R>(
     record_launch(Stream::default_of(mesh.device()), describe, work)
 }
 
-/// Returns for each rank that computes ([`Mesh::is_leader`]) the whole array in the memory order of the buffer, 1-D. `None` stands for
-/// other ranks of this process.
+/// Returns, by local rank, the whole array on each rank that computes ([`Mesh::is_leader`]), and `None` for other ranks. The arrays are
+/// 1-D, in the order of the buffer's elements.
 pub(crate) fn gather(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>> {
     let mesh = buffer.mesh;
     let whole =
@@ -164,6 +175,13 @@ pub(crate) fn gather(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>>
 /// Combines the values of the ranks if a reduction is pending: every rank receives all values and combines them in the order of the ranks.
 /// Returns `None` if no reduction is pending.
 pub(crate) fn resolve(buffer: &ShardedBuffer) -> Result<Option<StoredArray>> {
+    resolve_along(buffer, None)
+}
+
+/// Combines the values of the ranks if a reduction is pending. With an axis of the stored array, the first partial mesh axis then divides
+/// this axis: each rank receives and combines its part of the values only. Without one, every rank combines all values. The ranks' values are
+/// combined in the order of the ranks. Returns `None` if no reduction is pending.
+pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Result<Option<StoredArray>> {
     let mesh = buffer.mesh;
     let Some((mesh_axis, op)) = buffer.distribution.placements.iter().enumerate().find_map(|(m, p)| match p {
         Placement::Partial(op) => Some((m, *op)),
@@ -172,7 +190,7 @@ pub(crate) fn resolve(buffer: &ShardedBuffer) -> Result<Option<StoredArray>> {
         return Ok(None);
     };
     let ranks = mesh.shape()[mesh_axis];
-    // The values of the ranks form a new first axis of unit blocks, which this mesh axis divides.
+    // The values of the ranks are stacked along a new first axis. This mesh axis divides it into one element per rank.
     let mut distribution = buffer.distribution.clone();
     distribution.shape.insert(0, ranks);
     for placement in &mut distribution.placements {
@@ -184,8 +202,9 @@ pub(crate) fn resolve(buffer: &ShardedBuffer) -> Result<Option<StoredArray>> {
     let layout = Layout::contiguous(&distribution.shape)?;
     let stacked = over_parts(mesh, buffer.dtype, layout, distribution.clone(), buffer.parts.clone())?;
     let mut combined = buffer.distribution.clone();
-    combined.placements[mesh_axis] = Placement::Replicate;
-    distribution.placements[mesh_axis] = Placement::Replicate;
+    let place = |shift: usize| axis.map_or(Placement::Replicate, |axis| Placement::Shard((axis + shift) as isize));
+    combined.placements[mesh_axis] = place(0);
+    distribution.placements[mesh_axis] = place(1);
     let stacked = ShardedBuffer::of(&stacked).map(|stacked| fetch(stacked, &|rank| distribution.region(mesh, rank))).transpose()?;
     let parts = stacked.unwrap_or_default().iter().map(|values| reduce_first_axis(values, op)).collect::<Result<Vec<_>>>()?;
     let layout = Layout::contiguous(&combined.shape)?;
@@ -203,7 +222,8 @@ fn reduce_first_axis(values: &StoredArray, op: PartialOp) -> Result<StoredArray>
     reduce_axis_zero(op, values, dtype)
 }
 
-/// Reduces the first axis of an array by `op`, in one call whose order depends on the shape only. The result has the dtype `out`.
+/// Reduces the first axis of an array by `op` in one call. The order of combination depends only on the shape. The result has the dtype
+/// `out`.
 pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: DType) -> Result<StoredArray> {
     let (device, dtype) = (values.device(), values.dtype());
     let reduction = op.reduction().ok_or_else(|| cuprum_core::Error::value(op.name(), "the operation is not a reduction"))?;
@@ -225,7 +245,7 @@ pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: D
     if result.dtype() == out { Ok(result) } else { NdArray::from(result).astype(out)?.stored() }
 }
 
-/// Returns the array over the same elements with other placements, none of which is partial.
+/// Returns the same array with the given placements, none of which may be partial.
 pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &crate::placement::Placements) -> Result<StoredArray> {
     let mesh = buffer.mesh;
     let resolved = resolve(buffer)?;

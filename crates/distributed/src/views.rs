@@ -1,25 +1,28 @@
-//! Views of sharded arrays: the elements of a layout that each rank needs, as a layout over the rank's own memory.
+//! Views of sharded arrays: finds the elements of a view that each rank needs, and describes them as a layout over the rank's memory.
+
+use std::ops::Range;
 
 use cuprum_core::layout::{Dims, Strides};
-use cuprum_core::{Array, Layout, Result, StoredArray};
+use cuprum_core::{Array, Layout, NdArray, Result, StoredArray};
 use smallvec::SmallVec;
 
 use crate::buffer::ShardedBuffer;
 use crate::mesh::Mesh;
 use crate::placement::{Cuts, Region, extents, region_of_rank};
-use crate::redistribute::{fetch, gather, resolve};
+use crate::redistribute::{fetch, fetch_parts, gather, resolve};
 
 /// The axes of a layout in terms of the axes of the stored array.
 #[derive(Debug)]
 pub(crate) struct ViewMap {
     /// Index of the layout's first element along each stored axis.
     start: Strides,
-    /// For each axis of the layout, its step along each stored axis.
+    /// `steps[axis][stored_axis]` is the change of the index along `stored_axis` if the index along `axis` of the layout increases by one.
     steps: Vec<Strides>,
 }
 
 impl ViewMap {
-    /// Returns the map of a layout over a C-contiguous array of `shape`, or `None` if an axis of the layout crosses rows.
+    /// Returns the map of a layout over a C-contiguous array of `shape`. Returns `None` if an axis of the layout runs past the end of a
+    /// stored axis, as after a reshape that merges axes.
     pub fn new(layout: &Layout, shape: &[usize]) -> Option<ViewMap> {
         let stored = Layout::contiguous(shape).ok()?;
         let mut start = Strides::new();
@@ -84,11 +87,38 @@ impl ViewMap {
         (0..self.steps.len()).filter(runs).max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))
     }
 
-    /// Returns the only stored axis along which an axis of the layout runs, with its step.
+    /// Returns the stored axis along which an axis of the layout runs, and the step along it. Returns `None` unless there is exactly one
+    /// such stored axis.
     pub fn single_step(&self, axis: usize) -> Option<(usize, isize)> {
         let mut found = self.steps[axis].iter().enumerate().filter(|(_, step)| **step != 0);
         let (stored_axis, step) = found.next()?;
         found.next().is_none().then_some((stored_axis, *step))
+    }
+
+    /// Returns the longest range of indices along an axis of `region` at which all elements of the view are in `held`, a region of the stored
+    /// array. The other axes keep their ranges. Returns `None` if the range depends on the indices along other axes.
+    fn range_within(&self, held: &Region, region: &Region, axis: usize) -> Option<Range<usize>> {
+        let needed = self.stored_region(region);
+        let Range { mut start, mut end } = region[axis].clone();
+        for (stored_axis, (needed, held)) in needed.iter().zip(held).enumerate() {
+            if needed.start >= held.start && needed.end <= held.end {
+                continue;
+            }
+            let runs_alone = |(n, step): (usize, &Strides)| n == axis || step[stored_axis] == 0 || region[n].len() == 1;
+            let step = self.steps[axis][stored_axis];
+            if step == 0 || !self.steps.iter().enumerate().all(runs_alone) {
+                return None;
+            }
+            let others = self.steps.iter().zip(region).enumerate().filter(|(n, _)| *n != axis);
+            let first = self.start[stored_axis] + others.map(|(_, (step, range))| step[stored_axis] * range.start as isize).sum::<isize>();
+            // Indices `i` with `held.start <= first + step * i < held.end`.
+            let (low, high) = (held.start as isize - first, held.end as isize - 1 - first);
+            let (low, high) = if step > 0 { (low, high) } else { (-high, -low) };
+            let length = step.abs();
+            start = start.max(usize::try_from((low + length - 1).div_euclid(length)).unwrap_or(0));
+            end = end.min(usize::try_from(high.div_euclid(length) + 1).unwrap_or(0));
+        }
+        Some(start..end.max(start))
     }
 
     /// Returns the index of the layout's first element along a stored axis.
@@ -96,11 +126,11 @@ impl ViewMap {
         self.start[stored_axis]
     }
 
-    /// Returns the layout of a region of the view within `part`, an array that holds `held`, a region of the stored array.
+    /// Returns the layout of a region of the view over the memory of `part`. The array `part` holds the region `held` of the stored array.
     fn local_layout(&self, region: &Region, part: &Layout, held: &Region) -> Result<Layout> {
         let along = |step: &Strides| step.iter().zip(part.strides()).map(|(step, stride)| step * stride).sum::<isize>();
         let strides: Strides = self.steps.iter().map(along).collect();
-        let first = |(axis, held): (usize, &std::ops::Range<usize>)| {
+        let first = |(axis, held): (usize, &Range<usize>)| {
             let of_region: isize = self.steps.iter().zip(region).map(|(step, range)| step[axis] * range.start as isize).sum();
             (self.start[axis] + of_region - held.start as isize) * part.strides()[axis]
         };
@@ -109,7 +139,9 @@ impl ViewMap {
     }
 }
 
-/// Returns the mesh axes that divide a view, each with the axis of the view. `None` for mesh axes along which it is repeated.
+/// Returns, for each mesh axis, the axis of the view that it divides, or `None` if it divides none.
+///
+/// If no [`ViewMap`] describes the view, mesh axes that divide the stored array get the view's axis with the largest stride.
 pub(crate) fn natural_cuts(mesh: Mesh, array: &StoredArray) -> Cuts {
     let none = SmallVec::from_elem(None, mesh.shape().len());
     let Some(buffer) = ShardedBuffer::of(array) else { return none };
@@ -124,24 +156,39 @@ pub(crate) fn natural_cuts(mesh: Mesh, array: &StoredArray) -> Cuts {
     (0..mesh.shape().len()).map(cut).collect()
 }
 
-/// Returns the axis of the largest stride among those with several elements.
+/// Returns the axis with the largest stride among the axes of several elements, or `None` if all strides are 0.
 fn longest_stride_axis(layout: &Layout) -> Option<usize> {
     let axes = (0..layout.ndim()).filter(|&axis| layout.shape()[axis] > 1 && layout.strides()[axis] != 0);
     axes.max_by_key(|&axis| (layout.strides()[axis].unsigned_abs(), std::cmp::Reverse(axis)))
+}
+
+/// Returns the range of indices along `axis` of a region at which `rank` holds all elements of a view. Returns `None` if no such range is
+/// known, or if a reduction is pending.
+pub(crate) fn held_range(mesh: Mesh, array: &StoredArray, region: &Region, axis: usize, rank: usize) -> Option<Range<usize>> {
+    let buffer = ShardedBuffer::of(array)?;
+    if buffer.is_replicated() {
+        return Some(region[axis].clone());
+    }
+    if buffer.distribution.is_partial() || !has_same_items(array, buffer) {
+        return None;
+    }
+    let map = ViewMap::new(array.layout(), &buffer.distribution.shape)?;
+    map.range_within(&buffer.distribution.region(mesh, rank), region, axis)
 }
 
 fn has_same_items(array: &StoredArray, buffer: &ShardedBuffer) -> bool {
     array.dtype().itemsize() == buffer.dtype.itemsize()
 }
 
-/// Returns for each rank of this process the part of `array` that `cuts` assign to it, on the rank's device.
+/// Returns, for each rank of this process, its part of `array` on the rank's device.
 ///
-/// The part of a rank is its region of the array's shape. Elements of other ranks are received from them, and no others.
+/// The part is the region of the array's shape that `cuts` assign to the rank. Elements that the rank does not hold are received from other
+/// ranks.
 pub(crate) fn local_parts(mesh: Mesh, array: &StoredArray, cuts: &Cuts) -> Result<Vec<StoredArray>> {
     local_regions(mesh, array, &|rank| region_of_rank(mesh, array.shape(), cuts, rank))
 }
 
-/// Returns for each rank of this process a region of `array`, on the rank's device. `region` is a function of the rank.
+/// Returns, for each rank of this process, the region `region(rank)` of `array` on the rank's device.
 pub(crate) fn local_regions(mesh: Mesh, array: &StoredArray, region: &dyn Fn(usize) -> Region) -> Result<Vec<StoredArray>> {
     let Some(buffer) = ShardedBuffer::of(array) else {
         return Err(cuprum_core::Error::Device { op: "mesh", message: format!("an array on {} is not on a mesh", array.device()) });
@@ -179,25 +226,63 @@ pub(crate) fn local_regions(mesh: Mesh, array: &StoredArray, region: &dyn Fn(usi
     ranks().map(view).collect()
 }
 
-/// Returns the layout of a region of a layout.
-fn sub_layout(layout: &Layout, region: &Region) -> Result<Layout> {
+/// Returns for each rank of this process a region of `array`, in one or more parts on the rank's device, each with its region of `array`.
+/// Parts that come from different ranks are not joined if they divide the region along one axis. `region` is a function of the rank.
+pub(crate) fn local_region_parts(
+    mesh: Mesh,
+    array: &StoredArray,
+    region: &dyn Fn(usize) -> Region,
+) -> Result<Vec<Vec<(StoredArray, Region)>>> {
+    if let Some((buffer, map, axis)) = divided_view(mesh, array) {
+        let part = |rank: usize, (part, held): (NdArray, Region)| {
+            let mut region = region(rank);
+            let Some(range) = map.range_within(&held, &region, axis).filter(|range| !range.is_empty()) else { return Ok(None) };
+            region[axis] = range;
+            let part = part.stored()?;
+            let layout = map.local_layout(&region, part.layout(), &held)?;
+            Ok(Some((part.with_layout(layout)?, region)))
+        };
+        let parts_of_rank = |(parts, rank): (Vec<(NdArray, Region)>, usize)| {
+            parts.into_iter().filter_map(|held| part(rank, held).transpose()).collect::<Result<Vec<_>>>()
+        };
+        let parts = fetch_parts(buffer, &|rank| map.stored_region(&region(rank)))?;
+        return parts.into_iter().zip(mesh.local_ranks()).map(parts_of_rank).collect();
+    }
+    let whole = |(part, rank)| vec![(part, region(rank))];
+    Ok(local_regions(mesh, array, region)?.into_iter().zip(mesh.local_ranks()).map(whole).collect())
+}
+
+/// Returns the buffer and the map of a view if exactly one of its axes runs along the only divided axis of the stored array.
+fn divided_view(mesh: Mesh, array: &StoredArray) -> Option<(&ShardedBuffer, ViewMap, usize)> {
+    let buffer = ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.is_partial() && has_same_items(array, buffer))?;
+    let mut divided = (0..mesh.shape().len()).filter_map(|m| buffer.distribution.sharded_axis(m));
+    let (stored_axis, None) = (divided.next()?, divided.next()) else { return None };
+    let map = ViewMap::new(array.layout(), &buffer.distribution.shape)?;
+    let axis = map.axis_along(stored_axis, array.shape())?;
+    let runs_alone = |n: usize| n == axis || map.steps[n][stored_axis] == 0 || array.shape()[n] == 1;
+    (0..map.steps.len()).all(runs_alone).then_some((buffer, map, axis))
+}
+
+/// Restricts `layout` to the elements of `region`.
+pub(crate) fn sub_layout(layout: &Layout, region: &Region) -> Result<Layout> {
     let shift: isize = layout.strides().iter().zip(region).map(|(stride, range)| stride * range.start as isize).sum();
     let shape = extents(region);
     let offset = if shape.contains(&0) { 0 } else { layout.offset() as isize + shift };
     Layout::strided(&shape, layout.strides(), usize::try_from(offset).unwrap_or(usize::MAX))
 }
 
-/// Returns a region of `array` over the memory of `whole`, an array of all elements on one device.
+/// Returns the region `region` of `array` as a view of `whole`, which holds all elements of the array's buffer on one device.
 fn view_of_whole(array: &StoredArray, whole: &StoredArray, region: &Region) -> Result<StoredArray> {
     StoredArray::new(array.dtype(), sub_layout(array.layout(), region)?, whole.buffer().clone())
 }
 
-/// The rows of a stored array whose outermost axis, apart from axes of extent 1, is the only divided one.
+/// The rows of a stored array that is divided along its outermost axis only. Axes of extent 1 do not count.
 ///
-/// Each rank then holds a range of the elements, so that any layout is a layout over a range of rows.
+/// Any range of rows is contiguous in memory. A layout over the whole array is therefore also a layout over the rows that its elements
+/// span.
 struct Rows {
     axis: usize,
-    /// Elements of a row.
+    /// Number of elements per row.
     length: usize,
 }
 
@@ -242,7 +327,7 @@ impl Rows {
     }
 }
 
-/// Returns the extents of the elements of a layout in the order in which axes lie in memory.
+/// Returns the extents `shape` in the order of axes that `order` gives.
 pub(crate) fn shape_in_order(shape: &[usize], order: &[usize]) -> Dims {
     order.iter().map(|&axis| shape[axis]).collect()
 }
@@ -259,6 +344,29 @@ mod tests {
         assert_eq!((map.axis_along(0, flipped.shape()), map.axis_along(1, flipped.shape())), (Some(1), Some(0)));
         assert_eq!((map.single_step(1), map.start(0)), (Some((0, -1)), 3));
         assert_eq!(map.stored_region(&[0..6, 0..1].into_iter().collect())[..], [3..4, 0..6]);
+    }
+
+    #[test]
+    fn ranges_of_indices_in_the_memory_of_a_rank() {
+        let region = |ranges: &[Range<usize>]| Region::from_iter(ranges.iter().cloned());
+        let stored = Layout::contiguous(&[10, 3]).unwrap();
+        let view = |start: usize, rows: usize, step: isize| {
+            let layout = Layout::strided(&[rows, 3], &[3 * step, 1], 3 * start).unwrap();
+            ViewMap::new(&layout, &[10, 3]).unwrap()
+        };
+        // The rank holds rows 4 to 7.
+        let held = region(&[4..8, 0..3]);
+        for (start, rows, step) in [(0, 10, 1), (2, 8, 1), (1, 5, 2), (0, 4, 3), (9, 10, -1), (8, 4, -2), (9, 3, -3), (5, 2, 1)] {
+            let map = view(start, rows, step);
+            for (low, high) in [(0, rows), (1, rows), (0, rows - 1)] {
+                let inside: Vec<usize> = (low..high).filter(|&i| (4..8).contains(&(start as isize + step * i as isize))).collect();
+                let range = map.range_within(&held, &region(&[low..high, 0..3]), 0).unwrap();
+                assert_eq!(range.clone().collect::<Vec<_>>(), inside, "{start} {rows} {step} {low}..{high}: {range:?}");
+            }
+        }
+        let map = ViewMap::new(&stored.transpose(), &[10, 3]).unwrap();
+        assert_eq!(map.range_within(&held, &region(&[0..3, 0..10]), 0), None);
+        assert_eq!(map.range_within(&held, &region(&[0..3, 0..10]), 1), Some(4..8));
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub(super) fn build_instruction(program: &Program, i: usize) -> Result<Instructi
     if let StepKind::Apply(op) = step.kind
         && let Some(body) = op.0.body
     {
-        return body_instruction(program, i, op, body);
+        return user_operation_instruction(program, i, op, body);
     }
     let dtype = |a: usize| program.steps[step.args[a] as usize].dtype;
     if let StepKind::Fold(op) = step.kind {
@@ -189,7 +189,7 @@ fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Resu
 }
 
 /// Returns the instruction of step `i` of the program, which applies a user-defined operation.
-fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<Instruction, Reason> {
+fn user_operation_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<Instruction, Reason> {
     let step = program.steps[i];
     let unsupported = || Reason::with_text(|| format!("{} has no kernel for {}", op.name(), step.dtype));
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);

@@ -26,7 +26,7 @@ pub(super) struct NestInput<'a> {
     pub access: AccessPattern,
 }
 
-/// Access pattern of an input as the loop index counts up.
+/// Access pattern of an input in loop order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccessPattern {
     /// Contiguous: loop index `i` reads element `offset + i` of the buffer.
@@ -75,7 +75,7 @@ impl<'a> Nest<'a> {
 
     /// Returns whether some input has a stride above 1 along rows. Neighbouring rows are then computed together, so that each cache line of
     /// the input is read once.
-    pub fn has_long_strides(&self) -> bool {
+    pub fn has_strided_rows(&self) -> bool {
         self.inputs.iter().any(|s| s.access == AccessPattern::Strided && s.strides.last().is_some_and(|s| s.unsigned_abs() > 1))
     }
 }

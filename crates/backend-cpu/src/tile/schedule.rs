@@ -25,14 +25,14 @@ const SCRATCH_BYTES: usize = 24 << 10;
 /// The memory to which a program writes its results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultDestination {
-    /// Scratch memory, which the caller reads tile by tile.
+    /// Results go to scratch memory, from which the caller reads each tile.
     Read,
     /// The outputs of the call, written directly.
     Written,
     /// The outputs of the call, with non-temporal stores. Each tile is computed in scratch first.
     Streamed,
-    /// Outputs in the memory of inputs. Each tile is computed in scratch first, so that no slice of an input exists while that memory is
-    /// written.
+    /// Outputs in the memory of inputs. Each tile is computed in scratch first, because no slice of an input may exist while the memory of
+    /// the input is written.
     InPlace,
 }
 
@@ -82,18 +82,18 @@ pub(super) struct Schedule {
 }
 
 /// Number of entries of a thread's schedule cache. The cache is direct-mapped: a new schedule replaces the one in its slot.
-const CACHED_SCHEDULES: usize = 64;
+const SCHEDULE_CACHE_SLOTS: usize = 64;
 
 thread_local! {
-    static SCHEDULES: RefCell<Vec<Option<Arc<Schedule>>>> = const { RefCell::new(Vec::new()) };
+    static SCHEDULE_CACHE: RefCell<Vec<Option<Arc<Schedule>>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Schedule {
     /// Returns the schedule of `program`, from the thread's cache if possible. An error names the operation without an inner loop.
     pub fn get_or_create(program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> Result<Arc<Schedule>, Reason> {
-        let slot = program.structure_hash() as usize % CACHED_SCHEDULES;
+        let slot = program.structure_hash() as usize % SCHEDULE_CACHE_SLOTS;
         // Thread-locals are inaccessible only while a thread ends. The schedule is then not cached.
-        let kept = SCHEDULES.try_with(|all| {
+        let kept = SCHEDULE_CACHE.try_with(|all| {
             let all = all.try_borrow().ok()?;
             all.get(slot)?.as_ref().filter(|kept| kept.is_schedule_of(program, accesses, results)).cloned()
         });
@@ -101,9 +101,9 @@ impl Schedule {
             return Ok(kept);
         }
         let made = Arc::new(Schedule::new(program, accesses, results)?);
-        let _ = SCHEDULES.try_with(|all| {
+        let _ = SCHEDULE_CACHE.try_with(|all| {
             if let Ok(mut all) = all.try_borrow_mut() {
-                all.resize_with(CACHED_SCHEDULES, || None);
+                all.resize_with(SCHEDULE_CACHE_SLOTS, || None);
                 all[slot] = Some(made.clone());
             }
         });
@@ -195,7 +195,8 @@ impl Schedule {
         self.instructions.iter().any(|i| !i.whole.is_empty())
     }
 
-    /// Fills the constants into `blocks` for tiles of up to `len` elements. `single(k, out)` fills `out` with the element of input `k`.
+    /// Fills the constants into `blocks` for tiles of up to `len` elements. `single(k, out)` fills `out` with copies of the only element of
+    /// input `k`.
     pub fn fill_constants(&self, program: &Program, blocks: &mut ScratchBlocks, len: usize, single: impl Fn(usize, ElementsMut)) {
         blocks.resize(self.blocks, len * self.widest);
         for (step, value) in self.steps.iter().zip(&self.values) {
@@ -215,7 +216,7 @@ impl Schedule {
     /// Runs all instructions for the elements of `tile`. User-defined operations that take whole arrays read them from `sources`.
     pub fn run(&self, program: &Program, sources: &[NestInput], tile: &mut TileSlices, blocks: &mut ScratchBlocks) {
         for instruction in &self.instructions {
-            // Splits the target block from the other blocks, so that the instruction can read their values.
+            // Separates the output or scratch block that the instruction writes from those that it may read.
             let StepValue { location, dtype } = self.values[instruction.to as usize];
             match location {
                 ValueLocation::Output(o) => {
@@ -278,7 +279,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the first result of a schedule for [`ResultDestination::Read`], of `len` elements.
+    /// Returns the first result, of `len` elements, after a [`Schedule::run`] with [`ResultDestination::Read`].
     pub fn first_result<'v>(&self, inputs: &[Elements<'v>], blocks: ReadBlocks<'v>, len: usize) -> Elements<'v> {
         let StepValue { location, dtype } = self.values[self.outputs[0] as usize];
         match location {

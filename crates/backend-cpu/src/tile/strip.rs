@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// Maximum number of chained operations. With this limit, the list of arguments needs no allocation.
 pub(super) const MAX_CHAIN_OPS: usize = 15;
 
-/// A chained binary operation, between the current value and another argument.
+/// A chained binary operation. Its operands are the current value of the chain and another argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChainOp {
     Add,

@@ -21,10 +21,12 @@ use crate::families::kernel::{self, DEFAULT_THREADS};
 
 pub(crate) use fast_path::run_call as run_cached_call;
 
-/// Maximum size of the kernel parameters, in bytes. CUDA guarantees 4096, of which the compiler needs some for padding.
+/// Maximum size of the kernel parameters, in bytes. CUDA guarantees 4096 bytes, some of which the compiler needs for padding.
 pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
 /// Side length of a shared-memory tile, in elements. 32 elements of 4 bytes fill a cache line.
 const TILE_SIDE: usize = 32;
+/// Minimum extent of an axis along which an input is repeated, for the assumption that reads of the input hit a cache.
+const MIN_REPEATS: usize = 16;
 /// Maximum shared memory for the tiles of a block, in bytes. With this limit, several blocks can be resident on a multiprocessor.
 const MAX_TILE_BYTES: usize = 40 << 10;
 
@@ -46,7 +48,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.dims.len(), inputs.len());
     }
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
-    let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
+    let addresses = outputs.iter().enumerate().map(|(n, output)| device::output_address(call, n, output));
+    let to: SmallVec<[u8; 64]> = addresses.flat_map(u64::to_le_bytes).collect();
     let mut args = Args::new();
     args.push_bytes(&params);
     if !axes.is_empty() {
@@ -64,9 +67,9 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     if let (MapClass::Flat(access), false) = (kernel.class, kernel.wide) {
         fast_path::cache_kernel(program, call.device, access, kernel.elements_per_thread(), &function);
     }
-    // SAFETY: the arguments match the parameters of map_flat.cuh (no axes), map_packed.cuh and map_strided.cuh (axes), and
-    // map_tiled.cuh (axes and span). The plan's strides keep every access inside the input buffers, and each output has as many elements as the
-    // plan.
+    // SAFETY: the arguments match the kernels: map_flat.cuh takes no axes, map_packed.cuh and map_strided.cuh the loop axes, and
+    // map_tiled.cuh also the tile axes. The plan's strides keep every access inside the input buffers, and each output has `plan.size`
+    // elements.
     unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
     device::done(call, outputs)
 }
@@ -88,11 +91,12 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
 enum MapClass {
     /// The loop has one axis, along which each input has stride 1 or 0 (map_flat.cuh).
     Flat(Access),
-    /// Transposed inputs, read through shared-memory tiles (map_tiled.cuh).
+    /// Some inputs are transposed, and read through shared-memory tiles (map_tiled.cuh).
     Tiled(MapTiling),
-    /// Inputs with stride 1 or 0 along the last of `rank` axes, whose extent is a multiple of the elements per thread (map_packed.cuh).
-    Packed { access: Access, rank: usize },
-    /// Inputs with any strides over `rank` axes (map_strided.cuh).
+    /// The loop has `rank` axes. Along the last axis, each input has stride 1 or 0 (map_packed.cuh). `is_multiple` is true if the extent
+    /// of that axis is a multiple of the elements per thread.
+    Packed { access: Access, rank: usize, is_multiple: bool },
+    /// The loop has `rank` axes, along which inputs have any strides (map_strided.cuh).
     Strided { rank: usize },
 }
 
@@ -109,9 +113,8 @@ struct MapTiling {
 }
 
 impl MapTiling {
-    /// Returns the tiling of `plan`, if some inputs are contiguous along another axis than the last. Returns `None` if there are no such
-    /// inputs, if they are contiguous along different axes, if one of the two axes is too short, or if the tiles do not fit in shared
-    /// memory.
+    /// Returns the tiling of `plan` if some inputs are contiguous along an axis other than the last one. This must be the same axis for all
+    /// these inputs. Returns `None` if that axis or the last one is too short, or if the tiles do not fit in shared memory.
     fn of(plan: &LoopPlan, inputs: usize, itemsizes: impl Fn(usize) -> usize) -> Option<MapTiling> {
         let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
         let (mut crossed, mut across, mut bytes) = (0, None, 0);
@@ -144,7 +147,8 @@ impl<'a> MapKernel<'a> {
         if !plan.is_flat() || inputs.len() > 64 {
             let (rank, itemsize) = (plan.dims.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
             let tiled = || MapTiling::of(plan, inputs.len(), itemsize).map(MapClass::Tiled);
-            let packed = || packed_access(program, plan, inputs).map(|access| MapClass::Packed { access, rank });
+            let packed =
+                || packed_access(program, plan, inputs).map(|(access, is_multiple)| MapClass::Packed { access, rank, is_multiple });
             return MapKernel { program, class: tiled().or_else(packed).unwrap_or(MapClass::Strided { rank }), wide };
         }
         let repeated = strides.iter().enumerate().filter(|(_, s)| s.first() == Some(&0)).fold(0, |bits, (k, _)| bits | 1 << k);
@@ -161,14 +165,14 @@ impl<'a> MapKernel<'a> {
     fn elements_per_thread(&self) -> usize {
         match self.class {
             MapClass::Flat(access) | MapClass::Packed { access, .. } => elements_per_thread(self.program, access.repeated),
-            // If a user-defined operation has loops, each thread computes one element, because the cost of elements differs.
+            // If a user-defined operation has loops, elements may differ in cost, so each thread computes only one element at a time.
             MapClass::Strided { .. } if has_loops(self.program) => 1,
             MapClass::Tiled(_) | MapClass::Strided { .. } => 4,
         }
     }
 
-    /// Returns the bytes of two kernel arguments, the axes of the loop and the axes of a tile, and the number of elements or tiles. The
-    /// bytes of an argument are empty if the kernel has no such parameter.
+    /// Returns three kernel arguments: the loop axes as bytes, the tile axes as bytes, and the number of elements or tiles. Axes are empty
+    /// if the kernel has no such parameter.
     fn loop_params(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
         let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
         match self.class {
@@ -212,8 +216,9 @@ impl<'a> MapKernel<'a> {
             MapClass::Tiled(MapTiling { crossed, rank, .. }) => {
                 KernelKey::new("map_tiled", self.program).with(self.wide.into()).with(crossed).with(rank as u64)
             }
-            MapClass::Packed { access, rank } => {
-                KernelKey::new("map_packed", self.program).with(self.wide.into()).with(access.repeated).with(rank as u64)
+            MapClass::Packed { access: Access { repeated, aligned }, rank, is_multiple } => {
+                let key = KernelKey::new("map_packed", self.program).with(self.wide.into()).with(repeated).with(aligned.into());
+                key.with(rank as u64).with(is_multiple.into())
             }
             MapClass::Strided { rank } => KernelKey::new("map_strided", self.program).with(self.wide.into()).with(rank as u64),
         }
@@ -226,7 +231,10 @@ impl<'a> MapKernel<'a> {
             MapClass::Tiled(MapTiling { rank, .. }) => {
                 (Access::default(), format!(", RANK = {}, SIDE = {TILE_SIDE}", rank - 2), include_str!("../kernels/map_tiled.cuh"))
             }
-            MapClass::Packed { access, rank } => (access, format!(", RANK = {rank}"), include_str!("../kernels/map_packed.cuh")),
+            MapClass::Packed { access, rank, is_multiple } => {
+                let constants = format!(", RANK = {rank};\nconstexpr bool IS_MULTIPLE = {is_multiple}");
+                (access, constants, include_str!("../kernels/map_packed.cuh"))
+            }
             MapClass::Strided { rank } => (Access::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh")),
         };
         let staging = if let MapClass::Tiled(t) = self.class { codegen::staging_source(self.program, t.crossed) } else { String::new() };
@@ -250,9 +258,12 @@ fn has_loops(program: &Expression) -> bool {
     program.ops().any(|op| op.0.body.is_some_and(|body| body.loops))
 }
 
-/// Returns the access pattern of the inputs along the last axis of a loop over several axes. Returns `None` if an input has another stride
-/// than 0 or 1 along that axis or is not aligned for vector loads in every row, or if the rows are not a multiple of the elements per thread.
-fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<Access> {
+/// Returns how the kernel [`MapClass::Packed`] reads the inputs along the last axis of the loop, and whether the extent of that axis is a
+/// multiple of the elements per thread. Returns `None` if the kernel does not support the loop or is slower than another one.
+///
+/// Each input has stride 0 or 1 along that axis. If rows are not aligned for vector loads, each input must be repeated along another axis:
+/// its elements are then read from a cache, one by one.
+fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<(Access, bool)> {
     if inputs.len() > 64 || has_loops(program) {
         return None;
     }
@@ -272,12 +283,15 @@ fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Optio
         repeated >> k & 1 == 1
             || address.is_multiple_of(bytes as u64) && outer.map(|s| s.unsigned_abs() * itemsize).all(|s| s.is_multiple_of(bytes))
     };
-    let fits = width > 1 && plan.dims.last()?.is_multiple_of(width) && inputs.iter().enumerate().all(is_aligned);
-    fits.then_some(Access { repeated, aligned: true })
+    let is_multiple = plan.dims.last()?.is_multiple_of(width);
+    let aligned = is_multiple && inputs.iter().enumerate().all(is_aligned);
+    let is_broadcast = |strides: &Strides| strides.iter().zip(&plan.dims).any(|(&stride, &extent)| stride == 0 && extent >= MIN_REPEATS);
+    let fits = width > 1 && (aligned || *plan.dims.last()? >= width && plan.strides[..inputs.len()].iter().all(is_broadcast));
+    fits.then_some((Access { repeated, aligned }, is_multiple))
 }
 
-/// Returns the number of elements per thread: 16 bytes of the widest dtype, or fewer for expensive operations to limit the code size. The
-/// inputs in the bit set `repeated` do not count.
+/// Returns the number of elements per thread, which is as many as 16 bytes hold of the widest dtype. Expensive operations have fewer
+/// elements, which limits the code size. The dtypes of inputs in the bit set `repeated` are ignored.
 fn elements_per_thread(program: &Expression, repeated: u64) -> usize {
     let inputs = (0..64).map_while(|k| program.input_dtype(k).map(|d| (k, d))).filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, d)| d);
     let outputs = (0..program.outputs.len()).map(|n| program.output_dtype(n));
@@ -290,7 +304,7 @@ fn elements_per_thread(program: &Expression, repeated: u64) -> usize {
     (16 / widest).min(most)
 }
 
-/// Returns the C++ of the struct `Outputs` and of the functions that store results in it.
+/// Returns the C++ source of the struct `Outputs`, which has the output addresses, and of the functions that store results at them.
 fn output_stores_source(program: &Expression) -> String {
     let lines = |line: &dyn Fn(&mut String, usize, &str)| {
         let mut out = String::new();
@@ -312,7 +326,7 @@ struct Outputs {{
 {fields}}};
 __device__ inline void store(const Outputs& out, Index i, const Results& results) {{
 {single}}}
-// Outputs are aligned to 256 bytes.
+// Outputs are aligned to 16 bytes.
 __device__ inline void store_pack(const Outputs& out, Index i, const Results (&results)[WIDTH]) {{
 {packs}    #pragma unroll
     for (int k = 0; k < WIDTH; k++) {{
@@ -321,6 +335,10 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
 "
     )
 }
+
+/// Repeated inputs, number of axes, alignment, and whether the last extent is a multiple, of the checked kernels of [`MapClass::Packed`].
+const PACKED_CHECKS: [(u64, usize, bool, bool); 5] =
+    [(0, 2, true, true), (1, 2, true, true), (2, 3, false, false), (0, 5, true, true), (0, 2, false, true)];
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, many results per
 /// kernel, unaligned and repeated inputs, several ranks, both index widths.
@@ -335,8 +353,8 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     ];
     let tiled = |(crossed, rank)| MapClass::Tiled(MapTiling { crossed, across: 0, rank });
     let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapClass::Strided { rank }));
-    let packed = |(repeated, rank)| MapClass::Packed { access: Access { repeated, aligned: true }, rank };
-    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain([(0, 2), (1, 2), (2, 3), (0, 5)].map(packed));
+    let packed = |(repeated, rank, aligned, is_multiple)| MapClass::Packed { access: Access { repeated, aligned }, rank, is_multiple };
+    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain(PACKED_CHECKS.map(packed));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
     let taking = taking.map(|(table, indices)| check_programs::take_program(table, indices));
@@ -381,14 +399,26 @@ mod tests {
         assert_eq!(class([&c, &c], &[260, 512]), MapClass::Flat(Access { repeated: 0, aligned: false }));
         assert_eq!(class([&c, &c], &[256, 514]), MapClass::Flat(Access { repeated: 0, aligned: false }));
         assert_eq!(class([&c, &scalar], &[256, 513]), MapClass::Flat(Access { repeated: 2, aligned: true }));
-        assert_eq!(class([&c, &row], &[256, 512]), MapClass::Packed { access: Access { repeated: 0, aligned: true }, rank: 2 });
+        assert_eq!(
+            class([&c, &row], &[256, 512]),
+            MapClass::Packed { access: Access { repeated: 0, aligned: true }, rank: 2, is_multiple: true }
+        );
         assert_eq!(class([&c, &row], &[256, 513]), MapClass::Strided { rank: 2 }, "the row is not aligned");
         let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 40]).unwrap();
-        assert_eq!(class([&column, &row], &[257, 512]), MapClass::Packed { access: Access { repeated: 1, aligned: true }, rank: 2 });
+        assert_eq!(
+            class([&column, &row], &[257, 512]),
+            MapClass::Packed { access: Access { repeated: 1, aligned: true }, rank: 2, is_multiple: true }
+        );
+        let unaligned = MapClass::Packed { access: Access { repeated: 1, aligned: false }, rank: 2, is_multiple: true };
+        assert_eq!(class([&column, &row], &[257, 516]), unaligned, "both inputs are broadcast");
         let short = Layout::contiguous(&[100, 42]).unwrap();
         let of_short = Layout::contiguous(&[42]).unwrap().broadcast_to(&[100, 42]).unwrap();
         let kernel = kernel_of(&program, &[&short, &of_short], &short, &[256, 512]);
         assert_eq!(kernel.class, MapClass::Strided { rank: 2 }, "42 elements are no multiple of 4");
+        let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 42]).unwrap();
+        let kernel = kernel_of(&program, &[&column, &of_short], &short, &[256, 512]);
+        let crossing = MapClass::Packed { access: Access { repeated: 1, aligned: false }, rank: 2, is_multiple: false };
+        assert_eq!(kernel.class, crossing, "both inputs are broadcast");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::explain::{hint, push_explain_record};
+use super::explain::{linear_solve_hint, push_explain_record};
 use super::record::{CallRecord, dtypes, shapes};
 use super::trace;
 use crate::array::{Array, StoredArray};
@@ -59,7 +59,7 @@ fn run_observed(call: &Call) -> Result<Outputs> {
         served_by: state.served_by,
         declined: std::mem::take(&mut state.declined),
         chosen: state.chosen.take(),
-        hint: if state.wants_reasons { hint(call, &state.outputs) } else { None },
+        hint: if state.wants_reasons { linear_solve_hint(call, &state.outputs) } else { None },
         ..CallRecord::of_call(call)
     });
     if state.wants_reasons {
@@ -125,7 +125,7 @@ impl DispatchState {
 
 /// Tries the kernel of `entry`. Returns whether the kernel served the call.
 fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
-    if let Err(why) = check_static_filter(entry, call, state.needed) {
+    if let Err(why) = check_kernel_declaration(entry, call, state.needed) {
         state.record_decline(entry.accelerator, why);
         return Ok(false);
     }
@@ -151,7 +151,7 @@ fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
 /// Runs a kernel that cannot write to existing buffers, with new output buffers. Declines a call that updates a part of a buffer.
 #[cold]
 fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
-    if call.work.request().updates_target() {
+    if call.updates_target() {
         return Ok(Outcome::Declined(Reason::new("does not write to an existing array")));
     }
     (entry.kernel.run)(&Call { outputs: &call.new_outputs(), ..*call })
@@ -161,7 +161,7 @@ fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
 /// tried first. Returns whether a kernel served the call.
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::current_chains()?;
-    if chains.is_auto() && call.has_targets() && !call.work.request().updates_target() {
+    if chains.is_auto() && call.has_targets() && !call.updates_target() {
         // While a call is measured, it writes to a new buffer instead of its target, an existing buffer. A failing kernel could otherwise
         // overwrite a target that is also an input of the next kernel.
         return run_chain(&Call { outputs: &call.new_outputs(), ..*call }, state);
@@ -173,7 +173,7 @@ fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
         None => try_kernels(call, chain, state),
     };
     match served {
-        Ok(false) if state.declined_temporarily => retry_blocking(call, chain, state),
+        Ok(false) if state.declined_temporarily => retry_with_blocking_compilation(call, chain, state),
         served => served,
     }
 }
@@ -190,7 +190,7 @@ fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>,
 
 /// Retries the kernels of `chain` after all have declined, at least one for a temporary reason. This time, kernels are compiled in the
 /// foreground. Returns whether one served the call.
-fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
+fn retry_with_blocking_compilation(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
     state.declined.clear();
     let _blocking = ModeGuard::compiling_in_foreground();
     try_kernels(call, chain, state)
@@ -255,7 +255,7 @@ pub(crate) fn device_capabilities(family: Family, device: Device) -> Result<Capa
 
 /// Checks that the kernel's declaration (the `needed` capabilities, its operations and its dtypes) accepts `call`. `Err` is the reason to
 /// decline.
-fn check_static_filter(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), &'static str> {
+fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), &'static str> {
     let kernel = entry.kernel;
     if let Some(missing) = needed.first_missing_in(kernel.capabilities) {
         return Err(missing.decline_reason());
@@ -283,8 +283,8 @@ fn check_static_filter(entry: &ChainEntry, call: &Call, needed: Capabilities) ->
     if fits { Ok(()) } else { Err("does not take this dtype") }
 }
 
-/// Handles a call that every kernel declined. If the operation has a composition of other operations, runs that. Otherwise runs the call on
-/// the host if this is allowed, or returns an error with every reason.
+/// Handles a call that every kernel declined. If the operation is defined as a composition of other operations, runs the composition.
+/// Otherwise runs the call on the host if the setting [`HostFallback`] allows it, or returns an error with every reason.
 #[cold]
 fn run_fallback(call: &Call) -> Result<Outputs> {
     // The module `expr` handles `Error::Unsupported` of fused calls of the families `Map` and `Rows`. For `Map`, it runs the operation as a
@@ -297,7 +297,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     }
     match policy {
         HostFallback::Error => {}
-        _ if call.device == Device::CPU || call.has_targets() && call.work.request().updates_target() => {}
+        _ if call.device == Device::CPU || call.updates_target() => {}
         policy => {
             if policy == HostFallback::Warn {
                 tracing::warn!(op = call.op.name(), device = %call.device, "computed on the host: no accelerator of the device takes it");
@@ -309,7 +309,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     let (guard, needed) = (ModeGuard::formatting_reasons(), call.capabilities());
     let mut tried = Vec::new();
     for entry in registry::current_chains()?.get(call.family(), call.device.kind()) {
-        match check_static_filter(entry, call, needed) {
+        match check_kernel_declaration(entry, call, needed) {
             Err(why) => tried.push((entry.accelerator.name, why.to_string())),
             Ok(()) => {
                 if let Ok(Outcome::Declined(reason)) = run_kernel(call, entry) {
@@ -319,7 +319,8 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     drop(guard);
-    // If the device is available, its own (base) accelerator may lack kernels of the family. Otherwise, returns the device's error.
+    // Returns the device's error if the device cannot be used. Otherwise the reasons name the device's own (base) accelerator even if it
+    // has no kernels of the family.
     driver(call.device).map_err(|e| e.with_function_name(call.op.name()))?;
     if let Some(base) = registry::base_of_kind(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())

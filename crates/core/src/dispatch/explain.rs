@@ -12,8 +12,8 @@ use crate::error::Result;
 
 thread_local! {
     static EXPLAIN_RECORDS: RefCell<Option<Vec<CallRecord>>> = const { RefCell::new(None) };
-    /// For the innermost [`explain`] of this thread: buffers of the inverse matrices that its calls have computed.
-    static INVERSES: RefCell<Vec<Weak<dyn Buffer>>> = const { RefCell::new(Vec::new()) };
+    /// Buffers of the inverse matrices computed so far inside the innermost [`explain`] of this thread.
+    static INVERSE_BUFFERS: RefCell<Vec<Weak<dyn Buffer>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `f` and returns its result with the record of every call that this thread dispatched, in order.
@@ -24,17 +24,17 @@ pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
     impl Drop for RestoreRecords {
         fn drop(&mut self) {
             EXPLAIN_RECORDS.replace(self.0.take());
-            INVERSES.replace(std::mem::take(&mut self.1));
+            INVERSE_BUFFERS.replace(std::mem::take(&mut self.1));
         }
     }
-    let outer = RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSES.take());
+    let outer = RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSE_BUFFERS.take());
     let (_guard, _restore) = (ModeGuard::formatting_reasons(), outer);
     let result = f();
     let records = EXPLAIN_RECORDS.take().unwrap_or_default();
     (result, records)
 }
 
-/// Runs `work`, a launch that bypasses dispatch, and records it for [`explain`] and `CUPRUM_TRACE`. For backends.
+/// Runs `work`, a launch that bypasses dispatch, and records the launch for [`explain`] and `CUPRUM_TRACE`. Backends call this function.
 ///
 /// Returns the result of `work`. `describe` is called only if the record is needed.
 pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> CallRecord, work: impl FnOnce() -> Result<R>) -> Result<R> {
@@ -55,14 +55,15 @@ pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> CallRecord, w
     result
 }
 
-/// Returns a hint for the record of `call`, whose results are `outputs`: a product with an inverse matrix is the solution of a linear system.
+/// Returns the hint to use `solve` if `call` multiplies by an inverse matrix that was computed inside the same [`explain`]. If `call`
+/// computes an inverse, remembers its results `outputs`.
 ///
-/// Views share the buffer of the inverse, so `inv(a).T @ b` has the hint too.
-pub(super) fn hint(call: &Call, outputs: &[StoredArray]) -> Option<&'static str> {
+/// Inverse matrices are recognised by their buffers, which views share, so `inv(a).T @ b` gets the hint too.
+pub(super) fn linear_solve_hint(call: &Call, outputs: &[StoredArray]) -> Option<&'static str> {
     if EXPLAIN_RECORDS.with_borrow(Option::is_none) {
         return None;
     }
-    INVERSES.with_borrow_mut(|inverses| match &call.work {
+    INVERSE_BUFFERS.with_borrow_mut(|inverses| match &call.work {
         Work::Linalg(Linalg::Inverse) => {
             inverses.extend(outputs.iter().map(|output| Arc::downgrade(output.buffer())));
             None

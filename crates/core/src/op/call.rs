@@ -145,7 +145,8 @@ impl Call<'_> {
         // The program of a call of the families `Map` and `Rows` already contains `op`, so its steps determine the capabilities. (In a row
         // program, a variance is several steps.)
         let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.capability() };
-        let request = with(Capabilities::NONE, self.work.request().capability());
+        let range = self.writes_range().then_some(Capability::OutputRanges);
+        let request = with(with(Capabilities::NONE, self.work.request().capability()), range);
         steps.fold(with(request, alone), with)
     }
 
@@ -186,6 +187,16 @@ impl Call<'_> {
     /// Returns whether an output is written to an existing buffer ([`OutputSpec::target`]).
     pub fn has_targets(&self) -> bool {
         self.outputs.iter().any(|output| output.target.is_some())
+    }
+
+    /// Returns whether the call is an elementwise loop that writes a range of an existing buffer.
+    fn writes_range(&self) -> bool {
+        self.has_targets() && self.family() == Family::Map && self.outputs.iter().any(OutputSpec::is_part_of_target)
+    }
+
+    /// Returns whether the call writes some elements of an existing buffer and keeps the others.
+    pub(crate) fn updates_target(&self) -> bool {
+        self.has_targets() && (self.work.request().updates_target() || self.writes_range())
     }
 
     /// Returns the specifications of the outputs, with new buffers instead of the targets.
@@ -242,7 +253,7 @@ impl TuningSignature {
         Ok(signature.finish())
     }
 
-    /// Returns the tuning signature of `call`, combined with the name of a choice within an accelerator, such as a tile size.
+    /// Returns the tuning signature of `call`, combined with `choice`, the name of a decision within an accelerator, such as the tile size.
     pub(crate) fn of_choice(call: &Call, choice: &str) -> Result<u64> {
         let mut signature = TuningSignature::default();
         signature.add_value((TuningSignature::of(call)?, choice));

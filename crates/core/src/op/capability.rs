@@ -20,23 +20,28 @@ pub enum Capability {
     Variance,
     /// User-defined operations with code ([`Body`](crate::body::Body)), in programs and as reductions.
     UserDefined,
-    /// Scatters whose result depends on the order of the values in a row, such as sums of floats. A kernel with this capability applies the
-    /// values in order. Without it, the values are grouped by row before the call.
+    /// Scatters whose result depends on the order in which the values of a row are applied, such as sums of floats. A kernel with this
+    /// capability applies the values in order. Without it, the values are grouped by row before the call, unless a kernel that declares
+    /// [`Capability::ReproducibleScatterSum`] sums them.
     OrderedScatter,
     /// Scatters that add floats or complex numbers to rows with several values. A kernel with this capability may add the values of an
-    /// element in any order, but the result has the same bits on every run. Without it, the values are grouped by row before the call.
+    /// element in any order, but the result has the same bits on every run. Without it and [`Capability::OrderedScatter`], the values are
+    /// grouped by row before the call.
     ReproducibleScatterSum,
+    /// Elementwise loops that write a range of an existing buffer ([`OutputSpec`](crate::OutputSpec)).
+    OutputRanges,
 }
 
 impl Capability {
     /// All capabilities, in declaration order.
-    pub const ALL: [Capability; 6] = [
+    pub const ALL: [Capability; 7] = [
         Capability::FusedTake,
         Capability::RowPrograms,
         Capability::Variance,
         Capability::UserDefined,
         Capability::OrderedScatter,
         Capability::ReproducibleScatterSum,
+        Capability::OutputRanges,
     ];
 
     /// Returns the reason why a kernel without this capability declines.
@@ -48,6 +53,7 @@ impl Capability {
             Capability::UserDefined => "does not declare user-defined operations",
             Capability::OrderedScatter => "does not declare scatters that depend on order",
             Capability::ReproducibleScatterSum => "does not declare reproducible sums",
+            Capability::OutputRanges => "does not declare ranges of existing buffers",
         }
     }
 }
@@ -97,7 +103,7 @@ mod tests {
     #[test]
     fn sets_hold_their_members() {
         let set = Capabilities::of(&[Capability::FusedTake, Capability::Variance]);
-        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false, false]);
+        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false, false, false]);
         assert_eq!(set.first_missing_in(Capabilities::of(&[Capability::FusedTake])), Some(Capability::Variance));
         assert_eq!(set.first_missing_in(set.union(Capabilities::of(&[Capability::UserDefined]))), None);
     }

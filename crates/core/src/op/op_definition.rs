@@ -104,7 +104,7 @@ pub enum TypeRule {
     Integer,
     /// Accepts any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
     RealPart,
-    /// Accepts any dtype, which is also the dtype of the result (`astype`, whose argument is converted before).
+    /// Accepts any dtype, which is also the dtype of the result (`astype`, whose argument is converted before the operation).
     Same,
     /// Accepts any dtype; the result is bool (`isnan`).
     Test,

@@ -14,17 +14,17 @@ use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, StoredArray, St
 use super::{Engine, Piece, Transfer};
 use crate::processes::world::World;
 
-/// Time between two looks at queued exchanges.
+/// Time between two checks of queued exchanges.
 const WATCH_INTERVAL: Duration = Duration::from_millis(5);
-/// Time between two looks if no exchange is queued.
+/// Time between two checks if no exchange is queued.
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Time for the data of a rank that has ended to arrive.
+/// Time that a started exchange may still take if one of its ranks has closed its connection. Data that the rank has sent may still arrive.
 const CLOSED_GRACE: Duration = Duration::from_millis(400);
 
 /// An exchange that is queued on the device.
 struct Queued {
-    /// Reached when the device begins the exchange.
+    /// Event that the device reaches when it begins the exchange.
     begin: Box<dyn DeviceEvent>,
     end: Box<dyn DeviceEvent>,
     /// Time at which the watching thread has seen that the device has begun the exchange.
@@ -64,12 +64,13 @@ impl LibraryEngine {
 }
 
 impl State {
-    /// Removes exchanges that are done. After a failure, ends the others and returns false.
+    /// Removes exchanges that are done. After a failure, aborts the remaining ones and returns false.
     fn watch(&self) -> bool {
         match self.world.check().and_then(|()| self.communicator.check()).and_then(|()| self.check_queued()) {
             Ok(()) => true,
             Err(error) => {
-                // The failure is kept first: a reader that sees values of an ended exchange then sees the failure too.
+                // The failure is stored before the abort. A reader that sees undefined values of an aborted exchange then sees the failure
+                // too.
                 self.world.fail_after_grace(error);
                 self.communicator.abort();
                 self.queued.lock().unwrap_or_else(|e| e.into_inner()).clear();
@@ -78,11 +79,11 @@ impl State {
         }
     }
 
-    /// Removes exchanges that are done. Returns an error if the first of the others does not end.
+    /// Removes exchanges that are done. Returns an error if the first remaining exchange takes too long.
     fn check_queued(&self) -> Result<()> {
         let mut queued = self.queued.lock().unwrap_or_else(|e| e.into_inner());
         while let Some(first) = queued.front_mut() {
-            // An error of the device is returned by the next call on it. It is no failure of the mesh, since a process that ends has it too.
+            // The next call on the device returns its error. The error does not end the mesh, because it also occurs while a process exits.
             if first.end.is_reached().unwrap_or(true) {
                 queued.pop_front();
                 continue;
@@ -96,7 +97,7 @@ impl State {
                 return Err(Error::Rank { op: "mesh", rank, message: "closed its connection".into() });
             }
             if seen.elapsed() > self.world.timeout() {
-                return Err(self.world.late(first.ranks.first().copied().unwrap_or(self.world.rank())));
+                return Err(self.world.late_error(first.ranks.first().copied().unwrap_or(self.world.rank())));
             }
             return Ok(());
         }
@@ -139,7 +140,7 @@ impl Engine for LibraryEngine {
             let stream = Stream::current(device);
             let begin = driver(device)?.record_event(stream)?;
             let started = Instant::now();
-            let mut patience = state.world.patience(first);
+            let mut patience = state.world.keep_waiting_for(first);
             let mut keep_waiting = || {
                 if let Some(rank) = state.world.closed_ranks().find(|rank| ranks.contains(rank)) {
                     return Err(Error::Rank { op: "mesh", rank, message: "closed its connection".into() });

@@ -7,7 +7,7 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, StoredArray};
 
 use super::{Engine, Piece, Transfer};
-use crate::processes::ledger::{ROUND_BYTES, Round, difference};
+use crate::processes::ledger::{ROUND_BYTES, Round, describe_difference};
 use crate::processes::world::{Job, World};
 
 /// Sends and receives over the connections of a [`World`].
@@ -22,7 +22,7 @@ impl Tcp {
         Tcp { world, reason }
     }
 
-    /// Queues the pieces of this rank, one job per receiving rank. Returns the number of jobs.
+    /// Queues the pieces that this rank sends, one job per receiving rank. Returns the number of jobs.
     fn send(
         &self,
         dtype: DType,
@@ -63,7 +63,7 @@ impl Tcp {
             self.world.receive(from, &mut header)?;
             let other = Round::decode(&header);
             if other != *round {
-                let message = difference(round, &other);
+                let message = describe_difference(round, &other);
                 let message =
                     message.unwrap_or_else(|| format!("runs another program: it is at exchange {}, not {}", other.number, round.number));
                 return Err(self.world.fail_by_difference(from, message));
@@ -82,7 +82,8 @@ impl Tcp {
     }
 }
 
-/// Returns the ranks other than `own`, from the next one on. Each rank begins with another one, so that not all send to one rank first.
+/// Returns the ranks other than `own` in cyclic order, starting with `own` + 1. Each rank thus starts with a different peer, so that not
+/// all send to the same rank first.
 fn other_ranks(own: usize, size: usize) -> impl Iterator<Item = usize> {
     (1..size).map(move |n| (own + n) % size)
 }

@@ -1,5 +1,5 @@
-//! Contract: rows and columns of the result stay local. If a summed axis is divided, each rank computes a product of the full extent, and
-//! the products are added in the order of the ranks.
+//! Contract: each rank computes some rows and columns of the result. If a summed axis is divided, each rank computes a product of the
+//! result's full extent from its part of that axis. The products are added in the order of the ranks.
 
 use cuprum_core::plan::contract::Mode;
 use cuprum_core::{Array, Call, DType, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
@@ -8,8 +8,12 @@ use crate::buffer::{ShardedBuffer, memory_order, over_parts};
 use crate::mesh::Mesh;
 use crate::placement::{Cuts, Distribution, PartialOp, Placement};
 use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
-use crate::redistribute::resolve;
+use crate::redistribute::resolve_along;
 use crate::views::{local_parts, shape_in_order};
+
+/// Minimum size of a sum of products, in bytes, that is divided among the ranks. Smaller ones are replicated, which needs one exchange less
+/// if other replicated arrays follow.
+const MIN_DIVIDED_SUM_BYTES: usize = 1 << 20;
 
 /// Runs a contraction of two arrays.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
@@ -61,7 +65,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     };
     let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
     let product = over_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
-    let Some(sum) = ShardedBuffer::of(&product).map(resolve).transpose()?.flatten() else {
+    let axis = axis_of_sum(&product);
+    let Some(sum) = ShardedBuffer::of(&product).map(|buffer| resolve_along(buffer, axis)).transpose()?.flatten() else {
         return Ok(Outcome::Done([product].into_iter().collect()));
     };
     let Some(sum) = ShardedBuffer::of(&sum) else { decline!("the sum is not on the mesh") };
@@ -70,7 +75,16 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     Ok(Outcome::Done([sum].into_iter().collect()))
 }
 
-/// Returns the elements in `dtype`, if they are 16-bit floats or are to be such; else the array itself.
+/// Returns the axis along which ranks divide a sum of products: the first one of a large sum, unless a mesh axis divides it already. A small
+/// sum is replicated.
+fn axis_of_sum(product: &StoredArray) -> Option<usize> {
+    let buffer = ShardedBuffer::of(product)?;
+    let is_divided = (0..buffer.mesh.shape().len()).any(|m| buffer.distribution.sharded_axis(m) == Some(0));
+    let is_large = product.nbytes() >= MIN_DIVIDED_SUM_BYTES && buffer.distribution.shape.first().is_some_and(|&n| n >= buffer.mesh.size());
+    (is_large && !is_divided).then_some(0)
+}
+
+/// Returns the array converted to `dtype`, or the array itself if it has this dtype.
 fn in_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
     if array.dtype() == dtype {
         return Ok(array.clone());
@@ -78,8 +92,8 @@ fn in_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
     with_device(array.device(), || NdArray::from(array.clone()).astype(dtype)?.stored())
 }
 
-/// Returns the mode that each mesh axis divides: that of the largest divided operand. A mesh axis that would divide a summed mode divides
-/// the mode of the other operand instead, if that mode is kept.
+/// Returns the mode that each mesh axis divides. This is the mode that it divides in the larger operand, or else in the smaller operand. On
+/// a grid of several mesh axes, a kept mode of the smaller operand replaces a summed mode of the larger one.
 fn divided_modes(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mode]), out: &[Mode]) -> Vec<Option<Mode>> {
     let modes = |(array, modes): (&StoredArray, &[Mode])| -> Vec<Option<Mode>> {
         let cuts = cuts_of_largest(mesh, std::slice::from_ref(array));
@@ -88,7 +102,8 @@ fn divided_modes(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mod
     let (of_a, of_b) = (modes(a), modes(b));
     let (large, small) = if a.0.nbytes() >= b.0.nbytes() { (of_a, of_b) } else { (of_b, of_a) };
     let is_kept = |mode: &Mode| out.contains(mode);
-    // On a grid of several axes, a divided summed mode of both operands becomes rows and columns, as in SUMMA.
+    // On a grid of several mesh axes, kept modes are preferred to summed ones. The grid then divides both rows and columns of the result,
+    // as in SUMMA.
     let choose = |(large, small): (&Option<Mode>, &Option<Mode>)| match (large, small) {
         (Some(mode), _) if is_kept(mode) => Some(*mode),
         (Some(_), Some(mode)) if is_kept(mode) && mesh.shape().len() > 1 => Some(*mode),

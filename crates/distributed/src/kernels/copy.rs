@@ -8,7 +8,7 @@ use crate::mesh::Mesh;
 use crate::placement::{Cuts, Region, extents, region_of_rank};
 use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output};
 use crate::redistribute::resolve;
-use crate::views::{ViewMap, local_regions, shape_in_order};
+use crate::views::{ViewMap, local_region_parts, shape_in_order};
 
 /// Runs a copy of one array or a join of several.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
@@ -32,7 +32,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             })
         }
     };
-    // The maps of the regions, with one axis of the output per axis of the input at most.
+    // One map per region. No two axes of a region map to the same axis of the output.
     let mut maps = Vec::new();
     for region in *regions {
         match OutputRegion::of(region, &stored_shape) {
@@ -40,7 +40,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             None => decline!("a region crosses rows of the output"),
         }
     }
-    // Cuts are in axes of memory order.
+    // Cuts refer to the output's axes in memory order.
     let cuts: Cuts = match &target {
         Some(target) => match ShardedBuffer::of(target) {
             Some(buffer) => (0..mesh.shape().len()).map(|m| buffer.distribution.sharded_axis(m)).collect(),
@@ -51,7 +51,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     let rank_region = |rank: usize| region_of_rank(mesh, &stored_shape, &cuts, rank);
     let mut inputs = Vec::new();
     for (input, map) in call.inputs.iter().zip(&maps) {
-        inputs.push(local_regions(mesh, input, &|rank| map.input_region(&rank_region(rank)))?);
+        inputs.push(local_region_parts(mesh, input, &|rank| map.input_region(&rank_region(rank)))?);
     }
     let output_cuts: Cuts = cuts.iter().map(|cut| cut.map(|axis| order[axis])).collect();
     let parts = run_ranks(mesh, 1, false, |local, rank| {
@@ -61,9 +61,9 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         let mut sources = Vec::new();
         let mut targets = Vec::new();
         for (parts, map) in inputs.iter().zip(&maps) {
-            if parts[local].layout().size() > 0 && map.meets(&held) {
-                targets.push(map.local_region(&map.input_region(&held), &held, &stored)?);
-                sources.push(parts[local].clone());
+            for (part, region) in parts[local].iter().filter(|(part, _)| part.layout().size() > 0 && map.meets(&held)) {
+                targets.push(map.local_region(region, &held, &stored)?);
+                sources.push(part.clone());
             }
         }
         let work = Work::Copy(call::Copy { regions: &targets });
@@ -88,7 +88,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-/// Returns the axes of the output, in memory order, along which the axes of the largest input run that mesh axes divide.
+/// Returns the cuts of the output, whose axes are numbered in memory order. Each mesh axis divides the output axis along which its axis of
+/// the largest divided input runs.
 fn cuts_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> Cuts {
     let largest = call.inputs.iter().zip(maps).filter(|(input, _)| has_sharded_input(std::slice::from_ref(input)));
     let Some((input, map)) = largest.max_by_key(|(input, _)| input.size()) else { return Cuts::from_elem(None, mesh.shape().len()) };
@@ -96,16 +97,17 @@ fn cuts_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> Cuts {
     cuts.iter().map(|cut| cut.and_then(|axis| map.axes[axis].map(|(stored_axis, _)| stored_axis))).collect()
 }
 
-/// A region of the output, in terms of the output's axes in memory order.
+/// The region of the output to which one input is copied. Axes of the output are numbered in memory order.
 struct OutputRegion {
     map: ViewMap,
-    /// For each axis of the input, the axis of the output along which it runs, and its step. `None` for an axis of extent 1.
+    /// For each axis of the input, the axis of the output along which it runs, and the step along it. `None` for an axis of extent 0 or 1.
     axes: Vec<Option<(usize, usize)>>,
     shape: Vec<usize>,
 }
 
 impl OutputRegion {
-    /// Returns `None` unless each axis of the region runs along an axis of the output of its own.
+    /// Describes `region`. Returns `None` unless each of its axes runs along one axis of the output with a positive step, and no two along
+    /// the same one.
     fn of(region: &Layout, stored_shape: &[usize]) -> Option<OutputRegion> {
         let map = ViewMap::new(region, stored_shape)?;
         let mut axes = Vec::new();
@@ -127,14 +129,15 @@ impl OutputRegion {
         Some(OutputRegion { map, axes, shape: region.shape().to_vec() })
     }
 
-    /// Returns whether the region `held` of the output contains the index of this region along each axis on which it has one index.
+    /// Returns whether `held`, a region of the output, contains this region's index along each output axis along which this region has a
+    /// single index.
     fn meets(&self, held: &Region) -> bool {
         let mut fixed = (0..held.len()).filter(|stored| !self.axes.iter().flatten().any(|(axis, _)| axis == stored));
         fixed.all(|stored| held[stored].contains(&(self.map.start(stored).max(0) as usize)))
     }
 
-    /// Returns the region of the input whose elements belong to the region `held` of the output. An input without axes has no empty region,
-    /// so that [`OutputRegion::meets`] has to be checked too.
+    /// Returns the region of the input that is copied to the region `held` of the output. The region of a 0-D input cannot be empty, so
+    /// callers must check [`OutputRegion::meets`] too.
     fn input_region(&self, held: &Region) -> Region {
         let is_empty = !self.meets(held);
         let range = |(&extent, axis): (&usize, &Option<(usize, usize)>)| match axis {
@@ -150,7 +153,7 @@ impl OutputRegion {
         self.shape.iter().zip(&self.axes).map(range).collect()
     }
 
-    /// Returns the layout of a region of the input within the memory of the region `held` of the output.
+    /// Returns the layout to which a region of the input is copied, in the memory of a rank that holds the region `held` of the output.
     fn local_region(&self, region: &Region, held: &Region, stored: &Layout) -> Result<Layout> {
         let strides: Strides =
             self.axes.iter().map(|axis| axis.map_or(0, |(stored_axis, step)| step as isize * stored.strides()[stored_axis])).collect();

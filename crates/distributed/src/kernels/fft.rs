@@ -53,12 +53,13 @@ fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &Cuts) -> Result<O
     }
 }
 
-/// Runs a transform along all axes that mesh axis `mesh_axis` could divide: along all but one axis, then along that axis. Each step divides
-/// an axis that it does not transform.
+/// Runs a transform along all axes that mesh axis `mesh_axis` could divide, in two steps. The first step transforms all axes except one,
+/// which is divided. The second step transforms this axis while another one is divided.
 fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: Cuts, mesh_axis: usize) -> Result<Outcome> {
     let last = request.axes[request.axes.len() - 1];
     let others = |axis: usize| request.axes.iter().copied().filter(move |other| *other != axis);
-    // The step with real values transforms the last axis: the first step of real values, the second one of real results.
+    // Real inputs or results belong to the transform of the last axis. The first step must therefore transform this axis for real inputs,
+    // and the second step for real results.
     let divided = match (request.kind, cuts[mesh_axis]) {
         (FftKind::ComplexToReal, _) => Some(last),
         (FftKind::RealToComplex, Some(axis)) if axis == last => longest(request.shape, others(last)),

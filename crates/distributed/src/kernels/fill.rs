@@ -7,14 +7,14 @@ use crate::mesh::Mesh;
 use crate::placement::{Cuts, region_of_rank};
 use crate::ranks::{declined, done_sharded, local_output, mesh_of, run_on_rank, run_ranks};
 
-/// Returns the axis along which new arrays are divided: the longest one, the first of equal ones. `None` for an axis shorter than the mesh,
-/// whose array every rank holds.
+/// Returns the axis along which a new array is divided: the longest axis, or the first of several longest axes. Returns `None` if this axis
+/// has fewer elements than the mesh has ranks. Every rank then holds the whole array.
 fn creation_axis(mesh: Mesh, shape: &[usize]) -> Option<usize> {
     let axis = (0..shape.len()).max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))?;
     (shape[axis] >= mesh.size()).then_some(axis)
 }
 
-/// Runs the computation of an array without inputs.
+/// Creates an array without inputs, such as the result of `arange` or `eye`.
 pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
     let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);
@@ -29,7 +29,7 @@ pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
         let work = match *fill {
             Fill::Arange { start: Scalar::Int(first), step: Scalar::Int(step) } => {
                 let first = first.wrapping_add(step.wrapping_mul(start as i128));
-                // The numbers wrap in the dtype, so only the bits below 64 count.
+                // Integers wrap around in the output's dtype, so only the low bits of the first number matter.
                 Fill::Arange { start: Scalar::Int(wrap(first, output)), step: Scalar::Int(step) }
             }
             Fill::Arange { .. } => return Ok(Err("a range of integers with a step that is not an integer".into())),
@@ -44,14 +44,14 @@ pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
     }
 }
 
-/// Returns the integer of the output's dtype with the same low bits.
+/// Wraps `value` to the output's integer dtype, which keeps the low bits.
 fn wrap(value: i128, output: &OutputSpec) -> i128 {
     let bits = 8 * output.dtype.itemsize() as u32;
     let shifted = value << (128 - bits);
     if output.dtype.kind() == Kind::Signed { shifted >> (128 - bits) } else { ((shifted as u128) >> (128 - bits)) as i128 }
 }
 
-/// Runs a draw of random numbers without array parameters: each rank starts at its first element's block of the counter-based generator.
+/// Draws random numbers without array parameters. Each rank starts at the Philox block that contains its first element.
 pub(super) fn run_random(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);

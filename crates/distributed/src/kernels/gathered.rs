@@ -12,7 +12,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     let mesh = mesh_of(call)?;
     let mut inputs: Vec<Vec<StoredArray>> = vec![Vec::new(); mesh.members().len()];
     for input in call.inputs {
-        for (local, part) in whole(mesh, input)?.into_iter().enumerate() {
+        for (local, part) in gather_input(mesh, input)?.into_iter().enumerate() {
             inputs[local].extend(part);
         }
     }
@@ -53,8 +53,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     Ok(Outcome::Done((0..count).map(output).collect::<Result<Outputs>>()?))
 }
 
-/// Returns the whole of an input on each rank that computes, with the layout of the input. `None` stands for other ranks.
-fn whole(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArray>>> {
+/// Returns, by local rank, the whole input with its layout on each rank that computes ([`Mesh::is_leader`]), and `None` for other ranks.
+fn gather_input(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArray>>> {
     let Some(buffer) = ShardedBuffer::of(input) else {
         return Err(cuprum_core::Error::Device { op: "mesh", message: format!("an input is not on {}", mesh.device()) });
     };
@@ -62,7 +62,7 @@ fn whole(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArray>>> {
         whole.map(|whole| StoredArray::new(cuprum_core::Array::dtype(input), input.layout().clone(), whole.buffer().clone())).transpose()
     };
     let place = |whole: Option<StoredArray>| match &whole {
-        // The layout counts from the start of the buffer.
+        // The input's layout is relative to the start of the buffer, so the gathered elements must start there.
         Some(array) if array.layout().offset() != 0 => crate::redistribute::dense(array).map(Some),
         _ => Ok(whole),
     };

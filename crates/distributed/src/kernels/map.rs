@@ -1,11 +1,19 @@
 //! Map: each rank computes its part of the result. The operands are aligned to the largest divided one.
+//!
+//! Operands that are shifted against each other, such as the slices of a stencil, need elements of neighbours at the borders of each part.
+//! A rank computes the interior from its own memory, and then the borders from copies. No operand is copied as a whole.
+
+use std::ops::Range;
 
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Call, Layout, Outcome, OutputSpec, Result, StoredArray, Work, call, decline};
+use cuprum_core::{Call, Error, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, empty, with_device};
 use smallvec::SmallVec;
 
+use crate::buffer::memory_order;
+use crate::mesh::Mesh;
+use crate::placement::{Cuts, Region, extents, region_of_rank};
 use crate::ranks::{cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
-use crate::views::local_parts;
+use crate::views::{held_range, local_parts, local_regions, sub_layout};
 
 /// Runs an elementwise loop.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
@@ -15,6 +23,9 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
     let mesh = mesh_of(call)?;
     let cuts = cuts_of_largest(mesh, call.inputs);
+    if let Some(interiors) = Interiors::of(mesh, call, &cuts) {
+        return run_by_segments(mesh, call, &cuts, &interiors);
+    }
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, &cuts)).collect::<Result<Vec<_>>>()?;
     let parts = run_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
@@ -27,4 +38,101 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         Ok(parts) => done_sharded(mesh, call, &cuts, parts),
         Err(reason) => declined(reason),
     }
+}
+
+/// The interior of each rank's part of a loop: the indices at which the rank holds the elements of all operands.
+struct Interiors {
+    /// The divided axis of the loop.
+    axis: usize,
+    /// The rank's part of the loop, and the range of its interior along `axis`. One element per rank of the mesh.
+    ranks: Vec<(Region, Range<usize>)>,
+}
+
+impl Interiors {
+    /// Returns `None` if no rank has borders, if the interiors are not known or not much larger than the borders, or if the parts of a rank's
+    /// output are not ranges of its memory.
+    fn of(mesh: Mesh, call: &Call, cuts: &Cuts) -> Option<Interiors> {
+        let [output] = call.outputs else { return None };
+        let mut divided = cuts.iter().flatten();
+        let (&axis, None) = (divided.next()?, divided.next()) else { return None };
+        let (shape, order) = (output.layout.shape(), memory_order(&output.layout));
+        let is_outermost = order.iter().find(|n| shape[**n] > 1) == Some(&axis);
+        if !is_outermost || output.target().is_some() || call.inputs.iter().any(|input| input.shape() != shape) {
+            return None;
+        }
+        // The interior and the borders start at multiples of 16 bytes, as required of a range of an output.
+        let row_bytes = shape.iter().enumerate().filter(|(n, _)| *n != axis).map(|(_, n)| n).product::<usize>() * output.dtype.itemsize();
+        let rows = (1..=16).find(|rows| (rows * row_bytes).is_multiple_of(16))?;
+        let of_rank = |rank: usize| {
+            let region = region_of_rank(mesh, shape, cuts, rank);
+            let whole = region[axis].clone();
+            let mut interior = whole.clone();
+            if !extents(&region).contains(&0) {
+                for input in call.inputs {
+                    let held = held_range(mesh, input, &region, axis, rank)?;
+                    interior = interior.start.max(held.start)..interior.end.min(held.end);
+                }
+            }
+            interior.start = whole.start + (interior.start - whole.start).next_multiple_of(rows);
+            if interior.end < whole.end {
+                interior.end -= interior.end.saturating_sub(whole.start) % rows;
+            }
+            let is_large = interior.len() >= whole.len() - whole.len() / 4;
+            is_large.then_some((region, interior))
+        };
+        let ranks = (0..mesh.size()).map(of_rank).collect::<Option<Vec<_>>>()?;
+        let has_borders = ranks.iter().any(|(region, interior)| *interior != region[axis]);
+        has_borders.then_some(Interiors { axis, ranks })
+    }
+
+    /// Returns the interior of a rank's part, the border before it, and the border after it.
+    fn segments(&self, rank: usize) -> [Region; 3] {
+        let (region, interior) = &self.ranks[rank];
+        let whole = &region[self.axis];
+        [interior.clone(), whole.start..interior.start, interior.end..whole.end].map(|range| {
+            let mut segment = region.clone();
+            segment[self.axis] = range;
+            segment
+        })
+    }
+}
+
+/// Runs a loop with one output: the interiors of all ranks, and then their borders, into the same memory.
+fn run_by_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors) -> Result<Outcome> {
+    let Work::Map(call::Map { program, .. }) = &call.work else { decline!("not an elementwise loop") };
+    let output = &call.outputs[0];
+    let allocate = |(local, rank): (usize, usize)| {
+        let size = extents(&interiors.ranks[rank].0).iter().product::<usize>();
+        with_device(mesh.members()[local], || empty([size], output.dtype))
+    };
+    let mut results = mesh.local_ranks().enumerate().map(allocate).collect::<Result<Vec<_>>>()?;
+    for n in 0..3 {
+        let segment = |rank: usize| interiors.segments(rank)[n].clone();
+        if (0..mesh.size()).all(|rank| extents(&segment(rank)).contains(&0)) {
+            continue;
+        }
+        let inputs = call.inputs.iter().map(|input| local_regions(mesh, input, &segment)).collect::<Result<Vec<_>>>()?;
+        for (local, rank) in mesh.local_ranks().enumerate() {
+            let segment = segment(rank);
+            if extents(&segment).contains(&0) {
+                continue;
+            }
+            let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
+            let part = &interiors.ranks[rank].0;
+            let within: Region = segment.iter().zip(part).map(|(range, part)| range.start - part.start..range.end - part.start).collect();
+            let layout = sub_layout(&local_output(mesh, output, cuts, rank)?.layout, &within)?;
+            let operands: SmallVec<[&Layout; 8]> = inputs.iter().map(|a| a.layout()).chain([&layout]).collect();
+            let plan = LoopPlan::new(&operands);
+            let work = Work::Map(call::Map { program, plan: &plan });
+            let result = &mut results[local];
+            let flat = result.stored()?.layout().clone();
+            match with_device(mesh.members()[local], || result.update_by_call(call.op, &inputs, layout.clone(), work)) {
+                Err(error @ Error::Unsupported { .. }) => return declined(error.to_string()),
+                done => done?,
+            }
+            *result = NdArray::from(std::mem::take(result).stored()?.with_layout(flat)?);
+        }
+    }
+    let parts = results.iter().map(NdArray::stored).collect::<Result<Vec<_>>>()?;
+    done_sharded(mesh, call, cuts, vec![parts])
 }

@@ -29,7 +29,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
     let mesh = mesh_of(call)?;
     let mut cuts = cuts_of_largest(mesh, call.inputs);
-    // Only one divided axis is reduced by blocks. Mesh axes that divide further reduced axes gather them.
+    // Only one divided axis is reduced by blocks. Other reduced axes are gathered, so that no mesh axis divides them.
     let divided = cuts.iter().flatten().copied().find(|axis| request.axes.contains(axis));
     for cut in &mut cuts {
         if cut.is_some_and(|axis| request.axes.contains(&axis) && Some(axis) != divided) {
@@ -44,7 +44,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-/// Returns the axis of the output at which an axis of the loop is kept.
+/// Returns the axis of the output that corresponds to `axis`, an axis of the loop that is not reduced.
 fn output_axis(call: &Call, request: &call::Reduce, ndim: usize, axis: usize) -> usize {
     let keeps_axes = call.outputs.first().is_some_and(|output| output.layout.ndim() == ndim);
     if keeps_axes { axis } else { axis - request.axes.iter().filter(|reduced| **reduced < axis).count() }
@@ -77,7 +77,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, a
     let (program, dtype) = partial_program(call, request);
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     let kept: Vec<usize> = (0..shape.len()).filter(|a| !request.axes.contains(a)).collect();
-    // The results of the blocks are a sharded array: blocks first, then the kept axes.
+    // The results of the blocks form a sharded array. Its first axis is the block index, and the kept axes follow.
     let partial_shape: Dims = std::iter::once(blocks.count).chain(kept.iter().map(|&a| shape[a])).collect();
     let place = |cut: &Option<usize>| match cut {
         Some(a) if *a == axis => Placement::Shard(0),
@@ -138,8 +138,8 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, a
     Ok(Outcome::Done([sharded_output(mesh, output, &output_cuts, combined)?].into_iter().collect()))
 }
 
-/// Returns the program of the reduction of a block, and the dtype of its results: that of wide accumulators, so that the results of the
-/// blocks are rounded once.
+/// Returns the program that computes the values of a block, and the dtype of the block's result. If accumulators are wide, this is their
+/// dtype, so that only the final result is rounded.
 fn partial_program(call: &Call, request: &call::Reduce) -> (Program, DType) {
     let mut program = request.program.clone();
     let value = program.output_dtype(0);
@@ -152,7 +152,7 @@ fn partial_program(call: &Call, request: &call::Reduce) -> (Program, DType) {
     (program, request.acc)
 }
 
-/// Reductions of blocks of one rank.
+/// Reduces the blocks of one local rank.
 struct LocalBlocks<'a> {
     mesh: Mesh,
     local: usize,
@@ -160,13 +160,13 @@ struct LocalBlocks<'a> {
     request: &'a call::Reduce<'a>,
     program: &'a Program,
     dtype: DType,
-    /// The axis that consists of the blocks.
+    /// The reduced axis, which is divided into blocks.
     axis: usize,
 }
 
 impl LocalBlocks<'_> {
-    /// Reduces `count` blocks of `length` elements each, from element `first` of the rank's part on. The result has the blocks as its first
-    /// axis, then the extents `kept`.
+    /// Reduces `count` blocks of `length` elements each, starting at element `first` of the rank's part. The first axis of the result is
+    /// the block index. The extents of the other axes are `kept`.
     fn reduce(
         &self,
         inputs: &[StoredArray],

@@ -1,4 +1,4 @@
-//! Rows: each rank computes whole rows. If rows are divided, core runs each reduction as a call of its own.
+//! Rows: each rank computes whole rows. If rows are divided, the call is declined, and core runs each reduction as a separate call.
 
 use cuprum_core::plan::rows::RowsPlan;
 use cuprum_core::{Call, Layout, Outcome, OutputSpec, Result, StoredArray, Work, call, decline};
@@ -14,7 +14,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     let Some(first) = call.inputs.first() else { decline!("a loop without inputs") };
     let mesh = mesh_of(call)?;
     let shape = first.shape();
-    // The trailing axes whose extents have the length of a row as their product.
+    // Axes `split..` form a row: the product of their extents is the row length.
     let mut split = shape.len();
     let mut length = 1;
     while length < plan.length && split > 0 {

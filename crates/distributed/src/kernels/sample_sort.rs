@@ -1,8 +1,9 @@
-//! The sort of one row that is divided among ranks: a sort by samples.
+//! Sample sort of one row that is divided among ranks.
 //!
-//! Samples of all ranks give splitters. Each rank sends its elements between two splitters to one rank, which sorts them. The sorted
-//! buckets then move to the ranks that own their positions. The result is that of a sort on one device, since equal elements are equal bits
-//! or may be in any order. An array of many equal elements is sorted by one rank, which needs memory for all of them.
+//! Samples of all ranks give splitters, which divide the values into one bucket per rank. Each rank sends the elements of a bucket to the
+//! rank that sorts this bucket. The sorted buckets then move to the ranks that own their positions. The result is that of a sort on one
+//! device: elements that compare equal have equal bits, or may be in any order. If many elements are equal, one rank sorts them all and
+//! needs memory for them.
 
 use cuprum_core::call::Sort;
 use cuprum_core::random::Generator;
@@ -20,13 +21,14 @@ use crate::ranks::{declined, done_sharded, run_on_rank};
 use crate::redistribute::{dense, gather, record};
 use crate::views::local_parts;
 
-/// Number of samples of a rank. With uniform samples, buckets exceed the mean size by a few percent.
-const SAMPLES: usize = 4096;
-/// Maximum number of ranks. With more ranks, a partition has blocks of several rows, so that an array of one row per rank would not have one
-/// row on each.
+/// Number of samples that each rank draws uniformly from its elements. If the elements are distinct, buckets exceed the mean size by a few
+/// percent.
+const SAMPLES_PER_RANK: usize = 4096;
+/// Maximum number of ranks, which is also the maximum number of blocks of an axis. With more ranks, an axis of one element per rank could
+/// not be divided into single elements.
 const MAX_RANKS: usize = 192;
 
-/// Sorts the values of a row of which each rank holds a range.
+/// Sorts the values of a 1-D array that is divided among the ranks.
 pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     let (input, [output]) = (&call.inputs[0], call.outputs) else { decline!("values and indices of a divided row") };
     let (dtype, size) = (input.dtype(), input.shape()[0]);
@@ -39,7 +41,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     let cuts = Cuts::from_elem(Some(0), 1);
     let parts: Vec<NdArray> = local_parts(mesh, input, &cuts)?.into_iter().map(NdArray::from).collect();
     let splitters = splitters(mesh, &parts, dtype)?;
-    let pieces = pieces(mesh, &parts, &splitters, request.descending)?;
+    let pieces = split_into_buckets(mesh, &parts, &splitters, request.descending)?;
     let counts = counts(mesh, &pieces)?;
     let buckets = exchange(mesh, dtype, &counts, &|local, to| Ok(pieces[local][to].clone()))?;
     let mut sorted = Vec::new();
@@ -55,7 +57,8 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
             Err(reason) => return declined(reason),
         }
     }
-    // Ranges of positions: of the sorted bucket of each rank, and of the part that each rank owns.
+    // Ranges of positions in the sorted array, by rank: `held` is the range of the rank's sorted bucket, `owned` that of its part of the
+    // result.
     let start = |rank: usize| -> usize { (0..rank).map(|to| counts.iter().map(|of_rank| of_rank[to]).sum::<usize>()).sum() };
     let held: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| start(rank)..start(rank + 1)).collect();
     let owned: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| region_of_rank(mesh, &[size], &cuts, rank)[0].clone()).collect();
@@ -77,26 +80,26 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
 fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
     let samples = parts.iter().enumerate().map(|(local, part)| {
         with_device(mesh.members()[local], || match part.size() {
-            // Splitters may be any values, so a rank without elements gives zeros.
-            0 => zeros(SAMPLES, dtype)?.stored(),
-            size => part.take(&Generator::new(0).integers(0, size as i64, SAMPLES, DType::I64)?, 0)?.stored(),
+            // Any values are valid splitters, so a rank without elements contributes zeros.
+            0 => zeros(SAMPLES_PER_RANK, dtype)?.stored(),
+            size => part.take(&Generator::new(0).integers(0, size as i64, SAMPLES_PER_RANK, DType::I64)?, 0)?.stored(),
         })
     });
-    let samples = all_gather(mesh, dtype, SAMPLES, samples.collect::<Result<Vec<_>>>()?)?;
+    let samples = all_gather(mesh, dtype, SAMPLES_PER_RANK, samples.collect::<Result<Vec<_>>>()?)?;
     with_device(Device::CPU, || {
-        let positions: Vec<i64> = (1..mesh.size()).map(|bucket| (bucket * SAMPLES) as i64).collect();
+        let positions: Vec<i64> = (1..mesh.size()).map(|bucket| (bucket * SAMPLES_PER_RANK) as i64).collect();
         let chosen = samples.reshape(-1)?.sort(-1)?.take(&NdArray::from_slice(&positions)?, 0)?;
         if !dtype.is_inexact() {
             return Ok(chosen);
         }
-        // NaN compares false with everything. With infinity as splitter, infinities and NaN are in the last bucket.
+        // NaN compares false with everything, so infinity replaces a splitter that is NaN. Infinities and NaN are then in the last bucket.
         let infinity = full(chosen.shape(), f64::INFINITY, dtype)?;
         where_(chosen.isnan()?, infinity, &chosen)
     })
 }
 
-/// Returns for each rank of this process its elements by bucket, in the order of the ranks that sort the buckets.
-fn pieces(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descending: bool) -> Result<Vec<Vec<NdArray>>> {
+/// Splits the elements of each rank of this process into buckets, in the order of the ranks that sort the buckets.
+fn split_into_buckets(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descending: bool) -> Result<Vec<Vec<NdArray>>> {
     let ranks = mesh.size();
     let of_rank = |(local, part): (usize, &NdArray)| {
         with_device(mesh.members()[local], || {
@@ -114,7 +117,7 @@ fn pieces(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descending: bool) 
     parts.iter().enumerate().map(of_rank).collect()
 }
 
-/// Returns the number of elements that each rank sends to each other, for all ranks of the mesh.
+/// Returns `counts[from][to]`, the number of elements that rank `from` sends to rank `to`, for all ranks of the mesh.
 fn counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
     let of_rank = |(local, of_rank): (usize, &Vec<NdArray>)| {
         let counts: Vec<i64> = of_rank.iter().map(|piece| piece.size() as i64).collect();
@@ -136,8 +139,8 @@ fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) 
     NdArray::from(whole).to_device(Device::CPU)
 }
 
-/// Sends `piece(local, to)`, which has `counts[from][to]` elements, from each rank to each other. Returns for each rank of this process the
-/// elements that it receives, in the order of the senders.
+/// Sends `piece(local, to)` from each rank of this process to each rank `to`. Returns, for each rank of this process, the elements that it
+/// receives, in the order of the senders. `counts[from][to]` is the number of elements from rank `from` to rank `to`.
 fn exchange(mesh: Mesh, dtype: DType, counts: &[Vec<usize>], piece: &dyn Fn(usize, usize) -> Result<NdArray>) -> Result<Vec<NdArray>> {
     let mut transfers = Vec::new();
     for (from, of_rank) in counts.iter().enumerate() {

@@ -21,7 +21,7 @@ use crate::ranks::{
 use crate::redistribute::{dense, fetch};
 use crate::views::local_parts;
 
-/// Runs a running reduction.
+/// Runs a scan.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(request) = &call.work else { decline!("not a scan") };
     if !has_sharded_input(call.inputs) {
@@ -64,7 +64,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> 
     }
     let dtype = program.output_dtype(0);
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
-    // The totals are a sharded array: blocks first, then the other axes.
+    // The totals of the blocks form a sharded array. Its first axis is the block index, and the other axes follow.
     let others: Vec<usize> = (0..shape.len()).filter(|a| *a != axis).collect();
     let place = |cut: &Option<usize>| match cut {
         Some(a) if *a == axis => Placement::Shard(0),
@@ -160,8 +160,8 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> 
     Ok(Outcome::Done([sharded_output(mesh, &call.outputs[0], cuts, parts)?].into_iter().collect()))
 }
 
-/// Returns a view of an array whose axis `axis` consists of `count` blocks of `length` elements, from element `first` on. The blocks are the
-/// first axis.
+/// Returns a view that splits `axis` of an array into `count` blocks of `length` elements, starting at element `first`. The block index is
+/// a new first axis.
 fn split(input: &StoredArray, axis: usize, first: usize, count: usize, length: usize) -> Result<StoredArray> {
     let (layout, mut shape) = (input.layout(), Dims::from_slice(input.shape()));
     let stride = layout.strides()[axis];
@@ -172,7 +172,7 @@ fn split(input: &StoredArray, axis: usize, first: usize, count: usize, length: u
     StoredArray::new(input.dtype(), Layout::strided(&shape, &strides, offset.max(0) as usize)?, input.buffer().clone())
 }
 
-/// Merges the first axis, the blocks, into `axis` of the remaining axes.
+/// Reverses [`split`]: merges the first axis, the block index, into the axis `axis` of the remaining axes.
 fn merge_blocks(array: &NdArray, axis: usize) -> Result<NdArray> {
     let mut order: Vec<isize> = (1..array.ndim() as isize).collect();
     order.insert(axis, 0);
@@ -181,7 +181,8 @@ fn merge_blocks(array: &NdArray, axis: usize) -> Result<NdArray> {
     array.transpose(&order[..])?.reshape(&shape[..])
 }
 
-/// Returns the combination of all blocks before each block, along the first axis. The first is the identity.
+/// Returns, for each block, the combination of the totals of all earlier blocks. The block index is the first axis, and the first block
+/// gets `identity`. Returns `None` if the device declines the scan of the totals.
 fn exclusive_scan(
     mesh: Mesh,
     local: usize,

@@ -1,5 +1,5 @@
-//! Sort: each rank sorts whole rows. Rows that are divided move to ranks that hold them whole, if there are several rows. A single row is
-//! sorted by samples.
+//! Sort: each rank sorts whole rows. If several rows are divided among ranks, an exchange first gives each rank whole rows. A single
+//! divided row is sorted by `sample_sort`.
 
 use cuprum_core::{Call, Outcome, OutputSpec, Result, Work, decline};
 use smallvec::SmallVec;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cuprum_core::{Error, Result};
 
 use crate::processes::handshake::{Greeting, Session, receive};
-use crate::processes::wire::{prepare, until};
+use crate::processes::wire::{keep_waiting_until, prepare};
 
 /// Time limit of one handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -18,7 +18,7 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 const MAX_HANDSHAKES: usize = 64;
 /// Maximum number of failed handshakes that an error lists.
 const MAX_FAILURES: usize = 4;
-/// Time between two looks for new connections.
+/// Time between two checks for new connections.
 const ACCEPT_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A connection whose greeting is authenticated.
@@ -65,7 +65,7 @@ impl Acceptor {
                         return Some(incoming);
                     }
                 }
-                // Failures of one connection, such as a reset before it was accepted, or too many open files.
+                // Such an error does not end the acceptor: a reset before the connection was accepted, for example, or too many open files.
                 Err(e) => {
                     self.add_failure(format!("a connection failed: {e}"));
                     std::thread::sleep(ACCEPT_INTERVAL);
@@ -94,11 +94,11 @@ impl Acceptor {
         }
         let (secret, sender, active, failures) = (self.secret.clone(), self.sender.clone(), self.active.clone(), self.failures.clone());
         let run = move || {
-            let mut keep_waiting = until(Instant::now() + HANDSHAKE_LIMIT, 0, || "the handshake took too long".into());
+            let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_LIMIT, 0, || "the handshake took too long".into());
             let ready = prepare(&stream).map_err(|e| e.to_string());
             let received = ready.and_then(|()| receive(&stream, &secret, &mut keep_waiting).map_err(|e| e.text()));
             match received {
-                // The acceptor may be gone, which ends the connection.
+                // If the acceptor has been dropped, the connection is closed.
                 Ok((greeting, session)) => drop(sender.send(Incoming { stream, address, greeting, session })),
                 Err(text) => add(&failures, format!("the connection from {address} {text}")),
             }

@@ -13,7 +13,7 @@ const BLOCK_BYTES: usize = 64;
 /// A hash or a nonce.
 pub(crate) type Hash = [u8; HASH_BYTES];
 
-/// Returns the authentication code of a message that consists of `parts`. Each part counts with its length.
+/// Returns the authentication code of a message that consists of `parts`. The code covers the length of each part.
 pub(crate) fn code(secret: &str, parts: &[&[u8]]) -> Hash {
     let mut message = Vec::new();
     for part in parts {

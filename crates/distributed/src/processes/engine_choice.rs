@@ -9,13 +9,13 @@ use crate::processes::handshake::Offer;
 /// The engine of a mesh over several processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EngineChoice {
-    /// TCP, and why no library is used.
+    /// TCP, with the reason why no library is used.
     Tcp { reason: String },
-    /// The library of the devices' kind, with the identifier of the group.
+    /// The library of the devices' kind, with the identifier of the group that the ranks join.
     Library { name: String, id: Vec<u8> },
 }
 
-/// Returns the offer of a rank on `device`. Loads the library of the device's kind.
+/// Returns the [`Offer`] of a rank on `device`. Loads the library of the device's kind, unless `setting` selects TCP.
 pub(crate) fn offer_of(device: Device, setting: MeshEngine) -> Offer {
     let kind = device.kind().name();
     let none = |detail: String| Offer { kind: kind.into(), detail, ..Offer::default() };
@@ -47,7 +47,7 @@ pub(crate) fn obstacle(offers: &[Offer]) -> Option<String> {
     None
 }
 
-/// Returns the engine for the offers of all ranks, in order.
+/// Returns the engine that all ranks can use, given their offers by rank.
 pub(crate) fn choose(offers: &[Offer]) -> EngineChoice {
     if let Some(reason) = obstacle(offers) {
         return EngineChoice::Tcp { reason };

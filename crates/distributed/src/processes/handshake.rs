@@ -1,7 +1,7 @@
 //! The handshake of a new connection: each side proves that it knows the shared secret, and the connecting side says which rank it is.
 //!
-//! The accepting side sends a nonce. The connecting side answers with its own nonce, its greeting and a code over the three. The reply has a
-//! code over both nonces too, so that neither side accepts a recorded message.
+//! The accepting side sends a nonce. The connecting side answers with its own nonce, its greeting, and an authentication code of both
+//! nonces and the greeting. The code of the reply covers both nonces too, so that neither side accepts a replayed message.
 
 use std::net::TcpStream;
 
@@ -28,14 +28,14 @@ pub(crate) enum Purpose {
     Data,
 }
 
-/// The means of a rank to exchange data by a library of its device.
+/// The library by which a rank can exchange data between devices, or the reason why it cannot use one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// Kind of the rank's device.
     pub kind: String,
-    /// Name of the library; empty if there is none.
+    /// Name of the library. Empty if the rank cannot use a library.
     pub library: String,
-    /// Version of the library, or the reason why there is none.
+    /// Version of the library, or the reason why the rank cannot use a library.
     pub detail: String,
     /// Identifier of the physical device.
     pub device_id: Vec<u8>,
@@ -73,17 +73,17 @@ impl Greeting {
     }
 }
 
-/// Whether a connection is accepted. The codes are those of the messages.
+/// The decision of the accepting side about a connection. A reply contains the discriminant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Status {
     Accepted = 0,
-    /// The other side's greeting has an error.
+    /// The connection is refused. The reply contains the reason.
     Refused = 1,
-    /// The other side has another secret, so that the reply is not authenticated.
+    /// The two sides have different secrets. The connecting side cannot check the code of this reply.
     WrongSecret = 2,
 }
 
-/// The keys of one connection after its greeting.
+/// The secret and the nonces of one connection, which authenticate the reply to its greeting.
 pub(crate) struct Session {
     secret: String,
     /// Nonce of the accepting side, then of the connecting side.
@@ -112,10 +112,10 @@ impl Session {
         self.reply(stream, Status::Refused, &Encoder::default().u64(rank as u64).text(message).0, keep_waiting)
     }
 
-    /// Returns the message of the accepting side, rank `server`. It has at most `limit` bytes.
+    /// Waits for the reply of the accepting side, rank `server`. Returns its message of at most `limit` bytes.
     ///
     /// # Errors
-    /// The error that the other side sends, another secret, or a closed connection.
+    /// The error that the other side sends, a different secret, or a closed connection.
     pub fn await_reply(&self, stream: &TcpStream, server: usize, limit: usize, keep_waiting: KeepWaiting) -> Result<Vec<u8>> {
         let of_server = |message: String| Error::Rank { op: "mesh", rank: server, message };
         let (mut status, mut code) = ([0], [0; HASH_BYTES]);
@@ -175,10 +175,10 @@ pub(crate) fn introduce(
     Ok(Session { secret: secret.into(), nonces })
 }
 
-/// Receives the greeting of a connection. The caller replies.
+/// Receives the greeting of a connection and checks its code. The caller sends the reply, unless this function fails.
 ///
 /// # Errors
-/// A connection that closes, is none of a mesh, or has another secret.
+/// The connection closes, does not follow the mesh protocol, or has a different secret.
 pub(crate) fn receive(stream: &TcpStream, secret: &str, keep_waiting: KeepWaiting) -> Result<(Greeting, Session), WireError> {
     let own = nonce();
     write_full(stream, &header(&own), keep_waiting)?;

@@ -1,23 +1,23 @@
-//! The variables with which launchers of several processes describe a process.
+//! The environment variables by which a launcher tells each process its rank, the number of processes and the address of rank 0.
 
 use cuprum_core::settings::mesh::ADDRESS_VARIABLE;
 use cuprum_core::{Error, Result};
 
 use crate::mesh::MAX_RANKS;
 
-/// The process as one of several.
+/// This process among the processes that a launcher has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Launch {
+pub(crate) struct LaunchedProcess {
     pub rank: usize,
     /// Number of processes.
     pub size: usize,
-    /// Number of the process on its machine.
+    /// Rank of the process among the processes on its machine.
     pub local_rank: usize,
     /// Host and port at which rank 0 listens.
     pub address: String,
 }
 
-/// The variables of a launcher: rank, number of processes, rank on the machine.
+/// Names of a launcher's environment variables: rank, number of processes, rank on the machine.
 struct Launcher {
     rank: &'static str,
     size: &'static str,
@@ -35,7 +35,7 @@ const LAUNCHERS: [Launcher; 3] = [
 
 /// Returns the description of this process, or `None` if no launcher has started several processes. `address` is the value of
 /// `CUPRUM_MESH_ADDRESS`.
-pub(crate) fn find(env: &dyn Fn(&str) -> Option<String>, address: Option<String>) -> Result<Option<Launch>> {
+pub(crate) fn find_launched_process(env: &dyn Fn(&str) -> Option<String>, address: Option<String>) -> Result<Option<LaunchedProcess>> {
     let Some(launcher) = LAUNCHERS.iter().find(|launcher| env(launcher.rank).is_some()) else { return Ok(None) };
     let number = |variable: &'static str| -> Result<usize> {
         let missing = || Error::Setting { variable, message: format!("is not set, but {} is", launcher.rank) };
@@ -54,22 +54,22 @@ pub(crate) fn find(env: &dyn Fn(&str) -> Option<String>, address: Option<String>
         return Ok(None);
     }
     let address = address.map_or_else(|| master_address(env), Ok)?;
-    Ok(Some(Launch { rank, size, local_rank: number(launcher.local_rank)?, address }))
+    Ok(Some(LaunchedProcess { rank, size, local_rank: number(launcher.local_rank)?, address }))
 }
 
-/// Returns the address in `MASTER_ADDR` and `MASTER_PORT`.
+/// Returns the address of rank 0 from `MASTER_ADDR` and `MASTER_PORT`.
 fn master_address(env: &dyn Fn(&str) -> Option<String>) -> Result<String> {
     let required = |variable: &'static str| {
         let message = format!("is not set; set MASTER_ADDR and MASTER_PORT, or {ADDRESS_VARIABLE}");
         env(variable).ok_or(Error::Setting { variable, message })
     };
     let (host, port) = (required("MASTER_ADDR")?, required("MASTER_PORT")?);
-    // torchrun's own store may listen at the port. The next one is then used.
+    // torchrun's own store may listen at this port. Rank 0 then listens at the next port.
     let is_taken = env("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|text| text == "True");
     let port = port.parse::<u16>().ok().filter(|port| *port > 0).and_then(|port| port.checked_add(u16::from(is_taken)));
     let invalid = || Error::Setting { variable: "MASTER_PORT", message: format!("is not a port; set {ADDRESS_VARIABLE}") };
     let port = port.ok_or_else(invalid)?;
-    // Addresses of IPv6 need brackets.
+    // IPv6 addresses need brackets.
     Ok(if host.contains(':') && !host.starts_with('[') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
 }
 
@@ -77,9 +77,9 @@ fn master_address(env: &dyn Fn(&str) -> Option<String>) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn find_in(variables: &[(&str, &str)]) -> Result<Option<Launch>> {
+    fn find_in(variables: &[(&str, &str)]) -> Result<Option<LaunchedProcess>> {
         let value = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.to_string());
-        find(&value, value(ADDRESS_VARIABLE))
+        find_launched_process(&value, value(ADDRESS_VARIABLE))
     }
 
     fn failure(variables: &[(&str, &str)]) -> String {
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn launchers_are_understood() {
         let master = [("MASTER_ADDR", "node0"), ("MASTER_PORT", "2000")];
-        let want = |address: &str| Some(Launch { rank: 1, size: 4, local_rank: 0, address: address.into() });
+        let want = |address: &str| Some(LaunchedProcess { rank: 1, size: 4, local_rank: 0, address: address.into() });
         for [rank, size, local] in [
             ["RANK", "WORLD_SIZE", "LOCAL_RANK"],
             ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"],

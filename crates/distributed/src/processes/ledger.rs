@@ -9,13 +9,14 @@ use rustc_hash::FxHasher;
 
 use crate::engines::Transfer;
 
-/// Number of exchanges that are kept for the comparison with each rank. Later ones are still compared, since digests include earlier ones.
-const KEPT: usize = 256;
+/// Maximum number of rounds that are stored of each rank. A difference in an older exchange is found in a later one, because digests cover
+/// all earlier exchanges.
+const MAX_STORED_ROUNDS: usize = 256;
 
-/// An exchange, as ranks announce it.
+/// The description of one exchange that each rank announces to all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Round {
-    /// Number of the exchange, from 1.
+    /// Number of the exchange, counted from 1.
     pub number: u64,
     /// Digest of this exchange and of all before it.
     pub digest: u64,
@@ -29,7 +30,7 @@ pub(crate) struct Round {
 pub(crate) const ROUND_BYTES: usize = 21;
 
 impl Round {
-    /// Returns the bytes of an announcement.
+    /// Encodes the round as the bytes of an announcement.
     pub fn encode(&self) -> [u8; ROUND_BYTES] {
         let mut bytes = [0; ROUND_BYTES];
         bytes[..8].copy_from_slice(&self.number.to_le_bytes());
@@ -39,20 +40,20 @@ impl Round {
         bytes
     }
 
-    /// Returns the round of an announcement.
+    /// Decodes the bytes of an announcement.
     pub fn decode(bytes: &[u8; ROUND_BYTES]) -> Round {
         let word = |range: Range<usize>| bytes[range].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         Round { number: word(0..8), digest: word(8..16), transfers: word(16..20) as u32, dtype: bytes[20] }
     }
 
-    /// Returns the description for errors.
+    /// Returns a description for error messages, such as `2 pieces of float32`.
     fn describe(&self) -> String {
         let dtype = DType::ALL.get(usize::from(self.dtype)).map_or("an unknown dtype", |dtype| dtype.name());
         format!("{} pieces of {dtype}", self.transfers)
     }
 }
 
-/// The exchanges of this rank, and the announcements of others that this rank has not reached.
+/// The latest exchanges of this rank, and announcements by other ranks of exchanges that this rank has not begun.
 pub(crate) struct Ledger {
     last: Round,
     own: VecDeque<Round>,
@@ -61,13 +62,14 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Returns the ledger of a mesh of `size` ranks without exchanges.
+    /// Returns a ledger without exchanges for a mesh of `size` ranks.
     pub fn new(size: usize) -> Ledger {
         let last = Round { number: 0, digest: 0, transfers: 0, dtype: 0 };
         Ledger { last, own: VecDeque::new(), ahead: vec![VecDeque::new(); size] }
     }
 
-    /// Begins an exchange of this rank. Returns its round, and the rank and message of the first other program.
+    /// Begins an exchange of this rank, and compares it with the announcements of other ranks. Returns its round, and the first rank that
+    /// differs with a message.
     pub fn begin(&mut self, dtype: DType, transfers: &[Transfer]) -> (Round, Option<(usize, String)>) {
         let mut hash = FxHasher::default();
         let dtype = DType::ALL.iter().position(|d| *d == dtype).unwrap_or(usize::from(u8::MAX)) as u8;
@@ -84,32 +86,33 @@ impl Ledger {
         let mut fault = None;
         for (rank, ahead) in self.ahead.iter_mut().enumerate() {
             while ahead.front().is_some_and(|other| other.number <= round.number) {
-                let message = ahead.pop_front().and_then(|other| difference(&round, &other));
+                let message = ahead.pop_front().and_then(|other| describe_difference(&round, &other));
                 fault = fault.or_else(|| message.map(|message| (rank, message)));
             }
         }
         (round, fault)
     }
 
-    /// Takes an announcement of `rank`. Returns a message if the rank runs another program.
-    pub fn take(&mut self, rank: usize, round: Round) -> Option<String> {
+    /// Compares an announcement by `rank` with this rank's exchange of the same number, or stores it until this rank begins that exchange.
+    /// Returns a message if they differ.
+    pub fn add_announcement(&mut self, rank: usize, round: Round) -> Option<String> {
         if round.number > self.last.number {
             push(self.ahead.get_mut(rank)?, round);
             return None;
         }
-        self.own.iter().find(|own| own.number == round.number).and_then(|own| difference(own, &round))
+        self.own.iter().find(|own| own.number == round.number).and_then(|own| describe_difference(own, &round))
     }
 }
 
 fn push(rounds: &mut VecDeque<Round>, round: Round) {
-    if rounds.len() == KEPT {
+    if rounds.len() == MAX_STORED_ROUNDS {
         rounds.pop_front();
     }
     rounds.push_back(round);
 }
 
-/// Returns a message if two rounds of one number differ.
-pub(crate) fn difference(own: &Round, other: &Round) -> Option<String> {
+/// Returns a message if two rounds with the same number differ.
+pub(crate) fn describe_difference(own: &Round, other: &Round) -> Option<String> {
     (own.number == other.number && own != other).then(|| {
         let (own_text, other_text) = (own.describe(), other.describe());
         let contents = if own_text == other_text { "other pieces than".into() } else { format!("{other_text} instead of") };
@@ -135,21 +138,21 @@ mod tests {
     fn other_programs_are_found_before_and_after_this_rank_reaches_them() {
         let pieces = [transfer(0, 1, 5), transfer(1, 0, 5)];
         let [mut own, mut same, mut other] = [(); 3].map(|()| Ledger::new(3));
-        for n in 0..2 * KEPT {
+        for n in 0..2 * MAX_STORED_ROUNDS {
             let (round, fault) = own.begin(DType::F32, &pieces);
             assert_eq!((round.number, fault), (n as u64 + 1, None));
-            assert_eq!(own.take(1, same.begin(DType::F32, &pieces).0), None);
+            assert_eq!(own.add_announcement(1, same.begin(DType::F32, &pieces).0), None);
         }
         // Another shape at the first exchange changes all later digests.
         let (first, _) = other.begin(DType::F32, &[transfer(0, 1, 5), transfer(1, 0, 6)]);
-        assert_eq!(own.take(2, first), None, "the exchange is no longer kept");
-        (1..2 * KEPT - 1).for_each(|_| drop(other.begin(DType::F32, &pieces)));
+        assert_eq!(own.add_announcement(2, first), None, "the exchange is no longer kept");
+        (1..2 * MAX_STORED_ROUNDS - 1).for_each(|_| drop(other.begin(DType::F32, &pieces)));
         let last = other.begin(DType::F32, &pieces).0;
-        let message = own.take(2, last).unwrap();
+        let message = own.add_announcement(2, last).unwrap();
         assert_eq!(message, "runs another program: its exchange 512 moves other pieces than 2 pieces of float32");
         // A rank that is ahead is compared when this rank reaches the exchange.
         let ahead = same.begin(DType::F64, &pieces).0;
-        assert_eq!(own.take(1, ahead), None);
+        assert_eq!(own.add_announcement(1, ahead), None);
         let (rank, message) = own.begin(DType::F32, &pieces[..1]).1.unwrap();
         assert_eq!(rank, 1);
         assert_eq!(message, "runs another program: its exchange 513 moves 2 pieces of float64 instead of 1 pieces of float32");

@@ -7,23 +7,23 @@ use cuprum_core::{Error, Result};
 
 use crate::processes::handshake::{Purpose, introduce};
 use crate::processes::rendezvous::{Candidate, Meeting};
-use crate::processes::wire::{prepare, until};
+use crate::processes::wire::{keep_waiting_until, prepare};
 
-/// The connections to another rank.
-pub(crate) struct Link {
+/// The two connections to another rank.
+pub(crate) struct RankConnections {
     pub rank: usize,
     pub control: TcpStream,
     pub data: TcpStream,
 }
 
-/// Longest reply to a greeting in bytes.
+/// Maximum size of the reply to a greeting, in bytes.
 const MAX_REPLY: usize = 4096;
 
-/// Connects to all ranks before this one, and accepts the connections of all after it.
+/// Connects to all lower ranks, and accepts the connections of all higher ranks.
 ///
 /// # Errors
 /// [`Error::Rank`] for a rank that cannot be reached or does not connect in time.
-pub(crate) fn connect(candidate: &Candidate, meeting: &Meeting) -> Result<Vec<Link>> {
+pub(crate) fn connect(candidate: &Candidate, meeting: &Meeting) -> Result<Vec<RankConnections>> {
     let end = Instant::now() + candidate.timeout;
     let mut links = Vec::new();
     for (rank, address) in meeting.addresses.iter().enumerate() {
@@ -33,12 +33,12 @@ pub(crate) fn connect(candidate: &Candidate, meeting: &Meeting) -> Result<Vec<Li
             let left = end.saturating_duration_since(Instant::now()).max(std::time::Duration::from_millis(1));
             let stream = TcpStream::connect_timeout(address, left).map_err(failed)?;
             prepare(&stream).map_err(failed)?;
-            let mut keep_waiting = until(end, rank, late);
+            let mut keep_waiting = keep_waiting_until(end, rank, late);
             let session = introduce(&stream, candidate.secret(), rank, &candidate.greeting(purpose, 0), &mut keep_waiting)?;
             session.await_reply(&stream, rank, MAX_REPLY, &mut keep_waiting)?;
             Ok(stream)
         };
-        links.push(Link { rank, control: open(Purpose::Control)?, data: open(Purpose::Data)? });
+        links.push(RankConnections { rank, control: open(Purpose::Control)?, data: open(Purpose::Data)? });
     }
     let mut halves: Vec<[Option<TcpStream>; 2]> = (candidate.rank + 1..candidate.size).map(|_| [None, None]).collect();
     while let Some(missing) = halves.iter().position(|pair| pair.iter().any(Option::is_none)) {
@@ -47,7 +47,7 @@ pub(crate) fn connect(candidate: &Candidate, meeting: &Meeting) -> Result<Vec<Li
             return Err(Error::Rank { op: "mesh", rank: candidate.rank + 1 + missing, message });
         };
         let (rank, purpose) = (incoming.greeting.rank, incoming.greeting.purpose);
-        let mut keep_waiting = until(end, rank, || "does not receive a reply".into());
+        let mut keep_waiting = keep_waiting_until(end, rank, || "does not receive a reply".into());
         let slot = rank.checked_sub(candidate.rank + 1).and_then(|n| halves.get_mut(n)).and_then(|pair| match purpose {
             Purpose::Control => Some(&mut pair[0]),
             Purpose::Data => Some(&mut pair[1]),
@@ -59,7 +59,7 @@ pub(crate) fn connect(candidate: &Candidate, meeting: &Meeting) -> Result<Vec<Li
                 *slot = Some(incoming.stream);
             }
             _ => {
-                // The other process ends with this message, or with a closed connection.
+                // Errors are ignored: without this message, the other process sees a closed connection.
                 let _ = incoming.session.refuse(&incoming.stream, rank, "exists twice", &mut keep_waiting);
                 return Err(Error::Rank { op: "mesh", rank, message: "exists twice".into() });
             }
@@ -67,7 +67,7 @@ pub(crate) fn connect(candidate: &Candidate, meeting: &Meeting) -> Result<Vec<Li
     }
     for (n, pair) in halves.into_iter().enumerate() {
         if let [Some(control), Some(data)] = pair {
-            links.push(Link { rank: candidate.rank + 1 + n, control, data });
+            links.push(RankConnections { rank: candidate.rank + 1 + n, control, data });
         }
     }
     Ok(links)

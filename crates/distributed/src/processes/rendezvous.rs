@@ -9,14 +9,14 @@ use cuprum_core::{Error, Result};
 use crate::processes::acceptor::{Acceptor, Incoming};
 use crate::processes::engine_choice::{EngineChoice, choose};
 use crate::processes::handshake::{Greeting, Offer, Purpose, Session, introduce};
-use crate::processes::wire::{Decoder, Encoder, MAX_TEXT, prepare, until};
+use crate::processes::wire::{Decoder, Encoder, MAX_TEXT, keep_waiting_until, prepare};
 
-/// Time that other ranks wait longer than rank 0, so that the error of rank 0 reaches them.
+/// Additional time that ranks other than 0 wait, so that they receive the error of rank 0.
 const EXTRA_WAIT: Duration = Duration::from_secs(2);
 /// Time between two attempts to connect to rank 0.
 const RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
-/// The process as a future member of a mesh.
+/// The properties with which this process joins a mesh.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub rank: usize,
@@ -29,16 +29,16 @@ pub(crate) struct Candidate {
     /// Version of this crate.
     pub version: String,
     pub offer: Offer,
-    /// A number that rank 0 shares with all ranks.
+    /// A random number. All ranks seed generators without a seed from the number of rank 0.
     pub entropy: u64,
 }
 
 /// The result of a rendezvous.
 pub(crate) struct Meeting {
     pub engine: EngineChoice,
-    /// The number of rank 0.
+    /// The `entropy` of rank 0.
     pub entropy: u64,
-    /// Addresses at which the ranks before this one accept connections.
+    /// Addresses at which the lower ranks accept connections, by rank.
     pub addresses: Vec<SocketAddr>,
     pub acceptor: Acceptor,
 }
@@ -50,7 +50,7 @@ impl Candidate {
         Greeting { version: self.version.clone(), size: self.size, rank: self.rank, purpose, port, offer }
     }
 
-    /// Returns the secret; empty on loopback addresses without a secret.
+    /// Returns the secret, or an empty string if none is set, which is allowed on loopback addresses only.
     pub fn secret(&self) -> &str {
         self.secret.as_deref().unwrap_or_default()
     }
@@ -70,15 +70,15 @@ impl Candidate {
     }
 }
 
-/// Meets the other processes.
+/// Runs the rendezvous with the other processes.
 ///
 /// # Errors
-/// [`Error::Rank`] for a rank that does not join in time, joins twice, or has another version, size or secret.
+/// [`Error::Rank`] for a rank that does not join in time, joins twice, or has a different version, number of ranks or secret.
 pub(crate) fn meet(candidate: &Candidate) -> Result<Meeting> {
     if candidate.rank == 0 { lead(candidate) } else { follow(candidate) }
 }
 
-/// Listens at the address of rank 0, or at its port on all addresses if the address is none of this machine.
+/// Listens at the address of rank 0. If this machine does not have the address, listens at its port on all addresses of the machine.
 fn listen(candidate: &Candidate) -> Result<TcpListener> {
     let addresses = candidate.resolve()?;
     let failed = |e: std::io::Error| {
@@ -110,15 +110,15 @@ fn lead(candidate: &Candidate) -> Result<Meeting> {
             break Some((first, message, None));
         };
         let rank = incoming.greeting.rank;
-        if let Some(message) = fault(candidate, &incoming.greeting, |rank| joined[rank - 1].is_some()) {
+        if let Some(message) = greeting_fault(candidate, &incoming.greeting, |rank| joined[rank - 1].is_some()) {
             break Some((rank, message, Some(incoming)));
         }
         joined[rank - 1] = Some(incoming);
     };
     if let Some((rank, message, last)) = failure {
-        let mut keep_waiting = until(Instant::now() + EXTRA_WAIT, 0, || "took too long".into());
+        let mut keep_waiting = keep_waiting_until(Instant::now() + EXTRA_WAIT, 0, || "took too long".into());
         for incoming in joined.iter().flatten().chain(&last) {
-            // The other process gets a message about a closed connection if it does not get this one.
+            // Errors are ignored: without this message, the other process sees a closed connection.
             let _ = incoming.session.refuse(&incoming.stream, rank, &message, &mut keep_waiting);
         }
         return Err(Error::Rank { op: "mesh", rank, message });
@@ -130,14 +130,14 @@ fn lead(candidate: &Candidate) -> Result<Meeting> {
     let message = encode(&engine, candidate.entropy, &addresses);
     for incoming in &joined {
         let rank = incoming.greeting.rank;
-        let mut keep_waiting = until(end + EXTRA_WAIT, rank, || "does not receive the addresses of the ranks".into());
+        let mut keep_waiting = keep_waiting_until(end + EXTRA_WAIT, rank, || "does not receive the addresses of the ranks".into());
         incoming.session.accept(&incoming.stream, &message, &mut keep_waiting).map_err(|e| e.of_rank(rank))?;
     }
     Ok(Meeting { engine, entropy: candidate.entropy, addresses: Vec::new(), acceptor })
 }
 
-/// Returns why a greeting is not that of a new rank, or `None` if it is.
-fn fault(candidate: &Candidate, greeting: &Greeting, has_joined: impl Fn(usize) -> bool) -> Option<String> {
+/// Returns why rank 0 refuses a greeting, or `None` if the rank may join.
+fn greeting_fault(candidate: &Candidate, greeting: &Greeting, has_joined: impl Fn(usize) -> bool) -> Option<String> {
     let Greeting { version, size, rank, .. } = greeting;
     if *version != candidate.version {
         return Some(format!("has version {version} of cuprum, rank 0 has {}", candidate.version));
@@ -158,11 +158,11 @@ fn follow(candidate: &Candidate) -> Result<Meeting> {
     let addresses = candidate.resolve()?;
     let end = Instant::now() + candidate.timeout;
     let stream = connect_with_retries(candidate, &addresses, end)?;
-    // The ranks after this one reach it through the network of this connection.
+    // Higher ranks reach this rank at the address that it uses to connect to rank 0.
     let local = stream.local_addr().and_then(|own| TcpListener::bind(SocketAddr::new(own.ip(), 0)));
     let acceptor = Acceptor::new(local.map_err(|e| Error::system("mesh listener", e))?, candidate.secret())?;
     let late = || format!("has not answered within {} s", candidate.timeout.as_secs());
-    let mut keep_waiting = until(end + EXTRA_WAIT, 0, late);
+    let mut keep_waiting = keep_waiting_until(end + EXTRA_WAIT, 0, late);
     let greeting = candidate.greeting(Purpose::Join, acceptor.port()?);
     let session: Session = introduce(&stream, candidate.secret(), 0, &greeting, &mut keep_waiting)?;
     let reply = session.await_reply(&stream, 0, 4 * MAX_TEXT + candidate.size * MAX_TEXT / 8, &mut keep_waiting)?;
@@ -174,7 +174,7 @@ fn follow(candidate: &Candidate) -> Result<Meeting> {
     Ok(Meeting { engine, entropy, addresses, acceptor })
 }
 
-/// Connects to rank 0, which may start later.
+/// Connects to rank 0. Retries until `end`, because rank 0 may start later.
 fn connect_with_retries(candidate: &Candidate, addresses: &[SocketAddr], end: Instant) -> Result<TcpStream> {
     loop {
         let mut last = None;
@@ -194,7 +194,7 @@ fn connect_with_retries(candidate: &Candidate, addresses: &[SocketAddr], end: In
     }
 }
 
-/// Encodes the message of rank 0. `addresses` are those of the other ranks, from rank 1 on.
+/// Encodes the reply of rank 0 to joining ranks. `addresses` are the addresses of ranks 1, 2 and so on.
 fn encode(engine: &EngineChoice, entropy: u64, addresses: &[SocketAddr]) -> Vec<u8> {
     let fields = match engine {
         EngineChoice::Tcp { reason } => Encoder::default().u8(0).text(reason).bytes(&[]),

@@ -1,4 +1,5 @@
-//! Reads and writes of whole blocks on TCP streams, which end when the caller stops waiting, and the encoding of small messages.
+//! Reads and writes of a given number of bytes on TCP streams, and the encoding of small messages. The caller decides how long a read or
+//! write waits.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -7,13 +8,13 @@ use std::time::{Duration, Instant};
 use cuprum_core::buffer::try_reserve;
 use cuprum_core::{Error, Result};
 
-/// Longest time between two calls of a [`KeepWaiting`].
-pub(crate) const POLL: Duration = Duration::from_millis(20);
+/// Maximum time that one attempt to read or write blocks. The [`KeepWaiting`] function is called after each attempt that transfers nothing.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A function that is called while a stream does not progress, with the time since the last progress. An error ends the wait.
 pub(crate) type KeepWaiting<'a> = &'a mut dyn FnMut(Duration) -> Result<()>;
 
-/// The end of a read or write before its last byte.
+/// The reason why a read or write ended before its last byte.
 #[derive(Debug)]
 pub(crate) enum WireError {
     /// The other process closed the connection, or the connection failed.
@@ -23,7 +24,7 @@ pub(crate) enum WireError {
 }
 
 impl WireError {
-    /// Returns the error with the rank of the other process.
+    /// Converts this to an error. `rank` is the rank of the other process.
     pub fn of_rank(self, rank: usize) -> Error {
         match self {
             WireError::Closed(message) => Error::Rank { op: "mesh", rank, message },
@@ -31,7 +32,7 @@ impl WireError {
         }
     }
 
-    /// Returns the error without a rank.
+    /// Returns the error message, without the rank of the other process.
     pub fn text(&self) -> String {
         match self {
             WireError::Closed(message) => message.clone(),
@@ -40,17 +41,17 @@ impl WireError {
     }
 }
 
-/// Returns a function that ends a wait at `end`, with an error of rank `rank` and the text `late`.
-pub(crate) fn until(end: Instant, rank: usize, late: impl Fn() -> String) -> impl FnMut(Duration) -> Result<()> {
+/// Returns a [`KeepWaiting`] function that ends the wait at `end`. The error names `rank` and has the message that `late` returns.
+pub(crate) fn keep_waiting_until(end: Instant, rank: usize, late: impl Fn() -> String) -> impl FnMut(Duration) -> Result<()> {
     move |_| if Instant::now() < end { Ok(()) } else { Err(Error::Rank { op: "mesh", rank, message: late() }) }
 }
 
-/// Sets the options of a stream that this module reads and writes.
+/// Sets the timeouts and other options that reads and writes of this module require.
 pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(POLL))?;
-    stream.set_write_timeout(Some(POLL))
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
+    stream.set_write_timeout(Some(POLL_INTERVAL))
 }
 
 /// Fills `out` from the stream.
@@ -63,7 +64,8 @@ pub(crate) fn write_full(mut stream: &TcpStream, bytes: &[u8], keep_waiting: Kee
     transfer(bytes.len(), keep_waiting, |done| stream.write(&bytes[done..]))
 }
 
-/// Calls `step` with the number of bytes that are done until it is `len`.
+/// Calls `step` with the number of bytes transferred so far, until this number is `len`. `step` returns the number of bytes that it has
+/// transferred.
 fn transfer(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usize) -> std::io::Result<usize>) -> Result<(), WireError> {
     let (mut done, mut last) = (0, Instant::now());
     while done < len {
@@ -83,7 +85,7 @@ fn transfer(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usize) -
     Ok(())
 }
 
-/// Writes a message with its length.
+/// Writes the length of a message, then the message.
 pub(crate) fn write_message(stream: &TcpStream, message: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     write_full(stream, &length.to_le_bytes(), keep_waiting)?;
@@ -105,7 +107,7 @@ pub(crate) fn read_message(stream: &TcpStream, limit: usize, keep_waiting: KeepW
     Ok(message)
 }
 
-/// Longest text of a message, in bytes.
+/// Maximum size of a text in a message, in bytes.
 pub(crate) const MAX_TEXT: usize = 1000;
 
 /// Writes the fields of a message.
@@ -125,7 +127,7 @@ impl Encoder {
         self
     }
 
-    /// Appends bytes with their length. Only the first [`MAX_TEXT`] bytes count.
+    /// Appends the length of `bytes`, then `bytes`. Bytes after the first [`MAX_TEXT`] are left out.
     pub fn bytes(mut self, bytes: &[u8]) -> Encoder {
         let bytes = &bytes[..bytes.len().min(MAX_TEXT)];
         self.0.extend((bytes.len() as u16).to_le_bytes());
@@ -140,7 +142,7 @@ impl Encoder {
     }
 }
 
-/// Reads the fields of a message. Each method returns `None` if the message ends before.
+/// Reads the fields of a message. Each method returns `None` if the message ends before the end of the field.
 pub(crate) struct Decoder<'a>(pub &'a [u8]);
 
 impl<'a> Decoder<'a> {
@@ -206,7 +208,7 @@ mod tests {
         write_full(&writer, &u32::MAX.to_le_bytes(), &mut forever).unwrap();
         assert!(read_message(&reader, 3, &mut forever).unwrap_err().text().contains("above the limit of 3"));
         let end = Instant::now() + Duration::from_millis(30);
-        let late = read_full(&reader, &mut [0], &mut until(end, 4, || "is late".into())).unwrap_err();
+        let late = read_full(&reader, &mut [0], &mut keep_waiting_until(end, 4, || "is late".into())).unwrap_err();
         assert_eq!(late.of_rank(1).to_string(), "[mesh] rank 4 is late");
         drop(writer);
         let closed = read_full(&reader, &mut [0], &mut forever).unwrap_err().of_rank(1);

@@ -13,18 +13,19 @@ use cuprum_core::{DType, Error, Result};
 
 use crate::engines::Transfer;
 use crate::processes::ledger::{Ledger, ROUND_BYTES, Round};
-use crate::processes::links::Link;
+use crate::processes::links::RankConnections;
 use crate::processes::wire::{
-    Decoder, Encoder, KeepWaiting, MAX_TEXT, POLL, WireError, read_full, read_message, write_full, write_message,
+    Decoder, Encoder, KeepWaiting, MAX_TEXT, POLL_INTERVAL, WireError, read_full, read_message, write_full, write_message,
 };
 
-/// Time in which a report of the cause may follow a closed connection or a late rank.
+/// Time that this process waits for another rank's report of the cause before it reports a closed connection or a late rank.
 const GRACE: Duration = Duration::from_millis(300);
-/// Time limit of a report of a failure to one rank.
+/// Time limit for reporting a failure to all other ranks.
 const REPORT_LIMIT: Duration = Duration::from_secs(1);
 
-/// Kinds of frames of the control connection.
+/// First byte of a frame of the control connection that announces an exchange.
 const ANNOUNCEMENT: u8 = 1;
+/// First byte of a frame of the control connection that reports a failure.
 const FAILURE: u8 = 2;
 
 /// Bytes to send: a header, then ranges of host memory.
@@ -39,14 +40,14 @@ struct Peer {
     rank: usize,
     control: Mutex<TcpStream>,
     data: TcpStream,
-    /// `None` once the mesh has ended.
+    /// Queue of the thread that sends to this rank. `None` once the mesh has ended.
     jobs: Mutex<Option<Sender<Job>>>,
     /// Number of the last exchange that the rank has announced.
     announced: AtomicU64,
     is_closed: AtomicBool,
 }
 
-/// The connections of this process, shared with their threads.
+/// The connections of this process, shared by the threads that serve them.
 pub(crate) struct World {
     rank: usize,
     size: usize,
@@ -66,7 +67,7 @@ impl World {
     ///
     /// # Errors
     /// A thread that cannot be started.
-    pub fn start(rank: usize, size: usize, timeout: Duration, links: Vec<Link>) -> Result<Arc<World>> {
+    pub fn start(rank: usize, size: usize, timeout: Duration, links: Vec<RankConnections>) -> Result<Arc<World>> {
         let mut peers = Vec::new();
         let mut receivers: Vec<Receiver<Job>> = Vec::new();
         for link in links {
@@ -97,7 +98,7 @@ impl World {
             let clone = |stream: &TcpStream| stream.try_clone().map_err(|e| Error::system("mesh connection", e));
             let peer = &world.peers[n];
             let control = clone(&peer.control.lock().unwrap_or_else(|e| e.into_inner()))?;
-            // The thread needs no time limit, since the end of the mesh shuts the connection down.
+            // Reads need no time limit, because `World::end` shuts the connection down.
             control.set_read_timeout(None).map_err(|e| Error::system("mesh connection", e))?;
             let data = clone(&peer.data)?;
             let (reading, sending) = (world.clone(), world.clone());
@@ -125,7 +126,8 @@ impl World {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Keeps the first failure, and reports it to all ranks. Returns the failure that was first.
+    /// Stores `error` as the failure of the mesh and reports it to all ranks, unless the mesh has already failed. Returns the first
+    /// failure.
     pub fn fail(&self, error: Error) -> Error {
         if self.failure.set(error.clone()).is_err() {
             return self.failure.get().cloned().unwrap_or(error);
@@ -146,9 +148,9 @@ impl World {
         error
     }
 
-    /// Keeps the failure that `rank` runs another program, unless there is one already. Returns the first failure.
+    /// Records that the process of `rank` runs a different program, unless the mesh has already failed. Returns the first failure.
     ///
-    /// It is not reported. Each rank compares the programs, and the other rank would report this one.
+    /// The failure is not reported to other ranks. They compare the programs themselves, and a report would let `rank` blame this process.
     pub fn fail_by_difference(&self, rank: usize, message: String) -> Error {
         let error = Error::Rank { op: "mesh", rank, message };
         let _ = self.failure.set(error.clone());
@@ -156,11 +158,12 @@ impl World {
         self.failure.get().cloned().unwrap_or(error)
     }
 
-    /// Keeps `error` as the failure, unless another rank reports the cause within a short time. Returns the failure.
+    /// Waits up to `GRACE` for another rank's report of the cause. Without such a report, stores `error` as the failure and reports it.
+    /// Returns the first failure.
     pub fn fail_after_grace(&self, error: Error) -> Error {
         let end = Instant::now() + GRACE;
         while self.failure.get().is_none() && Instant::now() < end && !self.is_ended.load(Ordering::Relaxed) {
-            std::thread::sleep(POLL / 4);
+            std::thread::sleep(POLL_INTERVAL / 4);
         }
         self.fail(error)
     }
@@ -170,8 +173,9 @@ impl World {
         self.peers.iter().filter(|peer| peer.is_closed.load(Ordering::Acquire)).map(|peer| peer.rank)
     }
 
-    /// Returns the error that this process has waited too long for `rank`. It names the rank that has announced the fewest exchanges.
-    pub fn late(&self, rank: usize) -> Error {
+    /// Returns the error of a wait for `rank` that has exceeded the time limit. The error names the rank that has announced the fewest
+    /// exchanges, which may be the cause.
+    pub fn late_error(&self, rank: usize) -> Error {
         let announced = |peer: &&Peer| (peer.announced.load(Ordering::Relaxed), peer.rank != rank);
         let slowest = self.peers.iter().min_by_key(announced).map_or(rank, |peer| peer.rank);
         let last = self.peer(slowest).map_or(0, |peer| peer.announced.load(Ordering::Relaxed));
@@ -197,7 +201,7 @@ impl World {
         for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
             let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
             // A closed connection matters only if this process waits for the rank's data.
-            if let Err(WireError::Stopped(error)) = write_full(&control, &frame, &mut self.patience(peer.rank)) {
+            if let Err(WireError::Stopped(error)) = write_full(&control, &frame, &mut self.keep_waiting_for(peer.rank)) {
                 drop(control);
                 return Err(self.fail_after_grace(error));
             }
@@ -205,15 +209,16 @@ impl World {
         Ok(())
     }
 
-    /// Returns a function that ends a wait for `rank` after a failure, or after the time limit without progress.
-    pub fn patience(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
+    /// Returns a [`KeepWaiting`] function for a wait for `rank`. It ends the wait after a failure, or after the time limit without
+    /// progress.
+    pub fn keep_waiting_for(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
         move |idle| {
             self.check()?;
-            if idle < self.timeout { Ok(()) } else { Err(self.late(rank)) }
+            if idle < self.timeout { Ok(()) } else { Err(self.late_error(rank)) }
         }
     }
 
-    /// Queues bytes for a rank.
+    /// Queues a job for the thread that sends to `rank`.
     pub fn send(&self, rank: usize, job: Job) -> Result<()> {
         let ended = || Error::Rank { op: "mesh", rank, message: "has no connection".into() };
         let peer = self.peer(rank).ok_or_else(ended)?;
@@ -225,7 +230,7 @@ impl World {
     pub fn await_sent(&self, results: &Receiver<Result<()>>, count: usize) -> Result<()> {
         let mut left = count;
         while left > 0 {
-            match results.recv_timeout(POLL) {
+            match results.recv_timeout(POLL_INTERVAL) {
                 Ok(result) => {
                     result?;
                     left -= 1;
@@ -240,7 +245,7 @@ impl World {
     /// Reads from the data connection of a rank.
     pub fn receive(&self, rank: usize, out: &mut [u8]) -> Result<()> {
         let peer = self.peer(rank).ok_or_else(|| Error::Rank { op: "mesh", rank, message: "has no connection".into() })?;
-        match read_full(&peer.data, out, &mut self.patience(rank)) {
+        match read_full(&peer.data, out, &mut self.keep_waiting_for(rank)) {
             Ok(()) => Ok(()),
             Err(e) => Err(self.fail_after_grace(e.of_rank(rank))),
         }
@@ -255,7 +260,7 @@ impl World {
         self.change.1.notify_all();
     }
 
-    /// Waits for a failure, a closed connection or the end of `limit`.
+    /// Waits for a failure or a closed connection, but not longer than `limit`.
     pub fn await_change(&self, limit: Duration) {
         let guard = self.change.0.lock().unwrap_or_else(|e| e.into_inner());
         drop(self.change.1.wait_timeout(guard, limit));
@@ -270,7 +275,7 @@ impl World {
         self.signal();
     }
 
-    /// Reads one frame. Returns `None` at the end of the connection, or for a frame that is none of this protocol.
+    /// Reads one frame. Returns `None` at the end of the connection, or for an invalid frame.
     fn read_frame(&self, peer: &Peer, control: &TcpStream, keep_waiting: KeepWaiting) -> Option<()> {
         let mut kind = [0];
         read_full(control, &mut kind, keep_waiting).ok()?;
@@ -280,7 +285,7 @@ impl World {
                 read_full(control, &mut bytes, keep_waiting).ok()?;
                 let round = Round::decode(&bytes);
                 peer.announced.fetch_max(round.number, Ordering::Relaxed);
-                let message = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).take(peer.rank, round);
+                let message = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).add_announcement(peer.rank, round);
                 if let Some(message) = message {
                     self.fail_by_difference(peer.rank, message);
                 }
@@ -296,7 +301,8 @@ impl World {
         Some(())
     }
 
-    /// Keeps a failure that `reporter` has found. It is not reported again, since the reporter tells all ranks.
+    /// Stores a failure that `reporter` has reported, unless the mesh has already failed. It is not passed on, because `reporter` reports
+    /// it to all ranks.
     fn take_report(&self, reporter: usize, rank: usize, message: String) {
         // If the connection between two ranks fails, each of the two reports the other as failed.
         let rank = if rank == self.rank { reporter } else { rank };
@@ -304,28 +310,28 @@ impl World {
         self.signal();
     }
 
-    /// Sends the queued bytes of a peer.
+    /// Sends the queued jobs of peer `n` until its queue is closed.
     fn send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<Job>) {
         let rank = self.peers[n].rank;
         while let Ok(job) = jobs.recv() {
-            let mut sent = write_full(data, &job.header, &mut self.patience(rank));
+            let mut sent = write_full(data, &job.header, &mut self.keep_waiting_for(rank));
             for piece in &job.pieces {
-                sent = sent.and_then(|()| write_full(data, (**piece).as_ref(), &mut self.patience(rank)));
+                sent = sent.and_then(|()| write_full(data, (**piece).as_ref(), &mut self.keep_waiting_for(rank)));
             }
             let sent = sent.map_err(|e| self.fail_after_grace(e.of_rank(rank)));
             drop(job.pieces);
-            // The exchange may have ended after a failure.
+            // If the exchange has ended after a failure, nothing receives the result.
             let _ = job.done.send(sent);
         }
     }
 
-    /// Closes all connections. Their threads end.
+    /// Closes all connections, which ends the threads that serve them.
     pub fn end(&self) {
         self.is_ended.store(true, Ordering::Relaxed);
         for peer in &self.peers {
             *peer.jobs.lock().unwrap_or_else(|e| e.into_inner()) = None;
             let control = peer.control.lock().unwrap_or_else(|e| e.into_inner());
-            // A connection that is closed already has no other effect.
+            // Errors are ignored: the connection may be closed already.
             let _ = control.shutdown(Shutdown::Both);
             let _ = peer.data.shutdown(Shutdown::Both);
         }

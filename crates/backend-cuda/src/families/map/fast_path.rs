@@ -13,12 +13,12 @@ use crate::device::{self, WithCallContext};
 use crate::families::kernel::{self, DEFAULT_THREADS};
 use crate::launch_cache::LaunchCache;
 
-/// Maximum number of inputs and outputs of a call on the fast path.
+/// Maximum number of inputs, and maximum number of outputs, of a call on the fast path.
 const MAX_OPERANDS: usize = 8;
 
 /// A compiled kernel with 32-bit indices whose inputs all have stride 1 or 0.
 struct CachedMap {
-    /// Whether the kernel requires inputs that are aligned for vector loads.
+    /// Whether the kernel uses vector loads, for which inputs must be aligned.
     aligned: bool,
     /// Number of elements per thread and iteration.
     width: usize,
@@ -45,7 +45,8 @@ fn cache_key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'
     KernelKey::new("map_flat", program).with(device.ordinal() as u64).with(repeated)
 }
 
-/// Launches the kernel in the launch cache for `call`. Returns `None` without launching anything if the cache has no suitable kernel.
+/// Looks up a kernel for `call` in this thread's launch cache and launches it. Returns `None` without launching anything if the cache has
+/// no suitable kernel.
 fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
     let Work::Map(call::Map { program, plan }) = call.work else { return None };
     let (count, results) = (call.inputs.len(), call.outputs.len());
@@ -70,14 +71,15 @@ fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
 }
 
 impl CachedMap {
-    /// Launches the kernel with the scalars of `program`. The kernel was compiled for a program of the same structure.
+    /// Launches the kernel with the scalars of `program`. The kernel was compiled for a program that has the same structure but may have
+    /// other scalars.
     fn launch_kernel(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
         let fault = device::error_word_address(self.function.context(), program).with_call_context(call)?;
         let params = codegen::pack_params(program, inputs, fault);
         let (mut outputs, mut to) = (SmallVec::<[_; 2]>::new(), [0; MAX_OPERANDS]);
         for (n, address) in to.iter_mut().enumerate().take(call.outputs.len()) {
             let buffer = device::allocate_output(call, n)?;
-            *address = buffer.pointer();
+            *address = device::output_address(call, n, &buffer);
             outputs.push(buffer);
         }
         let mut args = Args::new();

@@ -32,7 +32,7 @@ pub enum Binning {
     },
     /// The last input (1-D, contiguous, of the values' dtype, float32 or float64) holds non-decreasing edges.
     ///
-    /// Bin i holds `edges[i] <= value < edges[i + 1]`, and the last bin also its right edge. NaN and values outside are not counted.
+    /// Bin i holds `edges[i] <= value < edges[i + 1]`, and the last bin also holds its right edge. NaN and values outside are not counted.
     Edges {
         /// Whether the edges are evenly spaced. The bin index computed from the first and the last edge then differs from the true
         /// index by at most one.

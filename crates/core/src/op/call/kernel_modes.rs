@@ -20,7 +20,7 @@ impl ModeGuard {
         ModeGuard { mode, previous: mode.replace(true) }
     }
 
-    /// Makes kernels that decline a call format their reasons, until the guard is dropped.
+    /// Until the guard is dropped, a kernel that declines a call also formats the text of its reason.
     pub(crate) fn formatting_reasons() -> ModeGuard {
         ModeGuard::new(&WANTS_REASONS)
     }

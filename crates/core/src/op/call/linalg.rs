@@ -14,8 +14,7 @@ use crate::op::{Family, Parameters};
 /// unless the variant states otherwise. A "real" output has the dtype of the real part.
 ///
 /// If a matrix has no result, as when a singular matrix is inverted, the call fails with [`Error::LinAlg`](crate::Error::LinAlg). The error
-/// contains the lowest index in the batch of such a matrix. A device may detect the failure later, so that reading the results returns the
-/// error.
+/// contains the index of such a matrix in the batch. A device may detect the failure later, so that reading the results returns the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Linalg {
     /// The solution `x` of `a @ x = b`: inputs `a` (n, n) and `b` (n, k), output `x` (n, k). A singular `a` is an error.
@@ -81,16 +80,17 @@ pub enum Linalg {
     /// is an iteration that does not converge.
     Schur,
     /// A function of a matrix (n, n), as a complex matrix (n, n). The imaginary parts are zeros if the matrix is real and has no negative
-    /// eigenvalue. A matrix without a result is singular. The other errors are those of [`Linalg::Schur`].
+    /// eigenvalue. A matrix without a square root or logarithm fails with
+    /// [`LinAlgFailure::Singular`](crate::error::LinAlgFailure::Singular). Other errors are those of [`Linalg::Schur`].
     Function(MatrixFunction),
 }
 
 /// A function of a square matrix with the values of the principal branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatrixFunction {
-    /// The principal square root: eigenvalues have a real part that is not negative.
+    /// The principal square root, whose eigenvalues have a real part that is not negative.
     SquareRoot,
-    /// The principal logarithm: eigenvalues have an imaginary part in (-pi, pi].
+    /// The principal logarithm, whose eigenvalues have an imaginary part in (-pi, pi].
     Logarithm,
 }
 

@@ -44,7 +44,7 @@ impl Reason {
         &self.text
     }
 
-    /// Returns whether the reason is temporary.
+    /// Returns whether the reason is temporary, such as a kernel still compiling.
     pub(crate) fn is_retryable(&self) -> bool {
         self.retryable
     }

@@ -14,11 +14,14 @@ use crate::layout::Layout;
 /// For other kernels, dispatch replaces the target by a new buffer, or skips the kernel if the call updates a part of the target. No array
 /// except the call's inputs uses the target's memory.
 ///
-/// - In a Map the layout has offset 0 and no gaps. Inputs that use the target's memory have the layout of the output, so that each element
-///   is read before it is written.
-/// - In a Copy the layout is that of the array to update. Elements outside the regions keep their values.
+/// - In a call of the family `Map`, the layout has offset 0 and no gaps. Inputs that use the target's memory have the layout of the output,
+///   so that each element is read before it is written. Kernels that declare [`Capability::OutputRanges`] also receive calls that write a
+///   range of the target: the layout has no gaps, and its offset is a multiple of 16 bytes. Other elements keep their values, and no input
+///   uses the target's memory.
+/// - In a call of the family `Copy`, the layout is that of the array to update. Elements outside the regions keep their values.
 ///
 /// [`Kernel::writes_targets`]: crate::Kernel::writes_targets
+/// [`Capability::OutputRanges`]: crate::Capability::OutputRanges
 #[derive(Clone, Debug)]
 pub struct OutputSpec {
     /// The dtype of the elements.
@@ -55,6 +58,11 @@ impl OutputSpec {
     /// Returns the existing buffer to which the output is written, if there is one.
     pub fn target(&self) -> Option<&Arc<dyn Buffer>> {
         self.target.as_ref().map(|target| &target.0)
+    }
+
+    /// Returns whether the output is a part of its target.
+    pub(super) fn is_part_of_target(&self) -> bool {
+        self.target().is_some_and(|target| self.layout.size().saturating_mul(self.dtype.itemsize()) != target.nbytes())
     }
 
     /// Returns the specification with `buffer` as the target. Only the caller may hold other references to the buffer.

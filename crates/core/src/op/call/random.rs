@@ -7,34 +7,38 @@ use crate::{bf16, f16};
 
 /// Draws from Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 ///
-/// A block is four 32-bit words `w0..w3`. Block `b` of the call is `philox4x32_10(counter, key)`. The first two words of the counter are
-/// `first_block + b`, the low word first. The third is 0, or the number of an attempt for [`Distribution::Sampled`]. The fourth is
-/// `stream`. Each [`Distribution`] defines how elements use the blocks, in order.
+/// A Philox block is four 32-bit words `w0..w3`. Block `b` of the call is `philox4x32_10(counter, key)`. The first two words of the
+/// counter are `first_block + b`, the low word first. The third is 0, or the number of an attempt for [`Distribution::Sampled`]. The
+/// fourth is `stream`. Each [`Distribution`] defines how elements use the blocks, in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Random {
     /// The 64-bit seed. Its low 32 bits are the first word of the Philox key, and its high 32 bits the second word.
     pub key: u64,
-    /// Counter of the first block of four words that the call draws.
+    /// Counter of the first Philox block that the call uses.
     pub first_block: u64,
-    /// The number of the stream, which jumps of a generator advance.
+    /// Number of the random stream. Each jump of a generator increases it by 1.
     pub stream: u32,
     /// The distribution of the numbers.
     pub distribution: Distribution,
 }
 
-/// The mapping from random words to numbers. The numbers are bit-identical on all devices, except for the functions of `Normal`.
+/// The mapping from random words to numbers.
+///
+/// The numbers are bit-identical on all devices, except those of [`Distribution::Normal`]: `ln`, `sin` and `cos` may differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Uniform numbers `u` in `[0, 1)`, scaled to `[low, high)`.
     ///
-    /// In float64, `u` is `((w_lo | w_hi << 32) >> 11) * 2^-53`, two elements per block, from (w0, w1) and (w2, w3). In the other dtypes,
-    /// `u` is `(w >> (32 - d)) * 2^-d`, four elements per block, with the number of digits `d` of the dtype: 24 for float32, 11 for
-    /// float16, 8 for bfloat16.
-    Uniform(UniformScaling),
-    /// Box-Muller, two elements per pair of uniforms: one pair per block in float64, two in float32.
+    /// In float64, `u` is `((w_lo | w_hi << 32) >> 11) * 2^-53`. A Philox block gives two elements, from (w0, w1) and (w2, w3).
     ///
-    /// With `u1 = 1 - first`, `u2 = second` and `r = sqrt(-2 ln u1)`, the standard normal numbers are `r cos(2 pi u2)` and
-    /// `r sin(2 pi u2)`. They are multiplied by `std`, and `mean` is added.
+    /// In the other dtypes, `u` is `(w >> (32 - d)) * 2^-d`, where `d` is the number of digits of the dtype: 24 for float32, 11 for
+    /// float16, 8 for bfloat16. A Philox block gives four elements.
+    Uniform(UniformScaling),
+    /// Normal numbers by the Box-Muller transform, which computes two elements from a pair of uniform numbers (first, second).
+    ///
+    /// A Philox block gives one pair in float64, and two pairs in the other dtypes. With `u1 = 1 - first`, `u2 = second` and
+    /// `r = sqrt(-2 ln u1)`, the standard normal numbers are `r cos(2 pi u2)` and `r sin(2 pi u2)`. They are multiplied by `std`, and
+    /// `mean` is added.
     Normal {
         /// Mean.
         mean: f64,
@@ -43,14 +47,15 @@ pub enum Distribution {
     },
     /// Integers `low` plus the high 64 bits of the product `w * span`, where `w` is a random 64-bit number.
     ///
-    /// A block has two numbers `w`, from (w0, w1) and (w2, w3), low word first. A `span` of 0 means 2^64.
+    /// A Philox block gives two numbers `w`, from (w0, w1) and (w2, w3), low word first. A `span` of 0 means 2^64.
     Integers {
         /// Smallest value.
         low: i128,
         /// Number of distinct values.
         span: u64,
     },
-    /// Numbers of a distribution that needs a varying number of random words, one block per element and attempt.
+    /// Numbers of a distribution that needs a varying number of random words per element. Each attempt to draw an element uses one Philox
+    /// block.
     ///
     /// The call has no inputs, or one input of float64 in C order for each parameter, with the shape of the output. The numbers are
     /// computed in float64 by the same operations on every device, and then converted to the dtype.
@@ -62,24 +67,24 @@ pub enum Distribution {
     },
 }
 
-/// A distribution of [`Distribution::Sampled`], with its parameters in order.
+/// A distribution of [`Distribution::Sampled`]. Each variant lists the parameters in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampler {
-    /// Gamma distribution of scale 1: shape.
+    /// Gamma distribution of scale 1. Parameter: the shape.
     StandardGamma,
-    /// Poisson distribution: mean.
+    /// Poisson distribution. Parameter: the mean.
     Poisson,
-    /// Binomial distribution: number of trials, probability of success.
+    /// Binomial distribution. Parameters: the number of trials, the probability of success.
     Binomial,
-    /// Hypergeometric distribution: number of good items, of bad items, size of the sample.
+    /// Hypergeometric distribution. Parameters: the number of good items, the number of bad items, the size of the sample.
     Hypergeometric,
-    /// Geometric distribution: probability of success.
+    /// Geometric distribution. Parameter: the probability of success.
     Geometric,
-    /// Logarithmic series distribution: p.
+    /// Logarithmic series distribution. Parameter: p.
     LogSeries,
-    /// Zipf distribution: exponent.
+    /// Zipf distribution. Parameter: the exponent.
     Zipf,
-    /// Tangent of half the angle of a von Mises distribution of mean 0: kappa.
+    /// Tangent of half an angle that has the von Mises distribution of mean 0. Parameter: the concentration kappa.
     HalfTangentOfVonMises,
 }
 
@@ -167,7 +172,7 @@ fn bits_of_next_below(bits: u16) -> u16 {
 }
 
 impl Distribution {
-    /// Returns whether numbers of `dtype` are drawn from the distribution.
+    /// Returns whether the distribution can produce numbers of `dtype`.
     pub fn has_dtype(self, dtype: DType) -> bool {
         match self {
             Distribution::Integers { .. } => dtype.is_int(),
@@ -177,8 +182,9 @@ impl Distribution {
         }
     }
 
-    /// Returns the mask of the leading bits of a 32-bit random word from which a uniform number of `dtype`, not float64, is made: as
-    /// many bits as the dtype has digits, so that the conversion is exact.
+    /// Returns the mask of the leading bits of a 32-bit random word that make a uniform number of `dtype`, which is not float64.
+    ///
+    /// The mask has as many bits as the dtype has digits, so that the conversion of the masked word is exact.
     pub fn uniform_word_mask(dtype: DType) -> u32 {
         match dtype {
             DType::F16 => !0 << (32 - f16::MANTISSA_DIGITS),
@@ -187,7 +193,7 @@ impl Distribution {
         }
     }
 
-    /// Returns the number of random elements of `dtype` that one block of four random words gives.
+    /// Returns the number of elements of `dtype` that one Philox block gives.
     pub fn elements_per_block(self, dtype: DType) -> usize {
         match self {
             Distribution::Integers { .. } => 2,

@@ -24,7 +24,7 @@ pub trait Request {
         false
     }
 
-    /// Returns the parameters for the operation's composition of other operations. `None` if it needs none besides the inputs.
+    /// Returns the parameters with which a fallback computes the request by other operations. Returns `None` if the inputs suffice.
     fn parameters(&self) -> Option<&Parameters> {
         None
     }

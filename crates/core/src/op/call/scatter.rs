@@ -31,7 +31,7 @@ pub struct Scatter<'a> {
 /// The assignment of values to the rows of a [`Scatter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScatterRows {
-    /// The shape of the values is that of the region, with the number of indices as the first extent. Strides may be 0.
+    /// The values have the shape of the region, with the number of indices as the first extent. Their strides may be 0.
     ///
     /// If an index occurs several times, its values apply in order: without an operation, the last one is stored. Kernels that declare
     /// [`Capability::ReproducibleScatterSum`] may instead add the values to each other first, if [`Scatter::needs`] requests it.
@@ -41,7 +41,7 @@ pub enum ScatterRows {
     /// Each row to update has one index, but may have several values, which apply in order. Two more int64 inputs assign values to rows.
     ///
     /// The third input contains positions along the first axis of the values, grouped by row. The fourth contains the offsets of the
-    /// groups: group `i`, for the row of index `i`, is `offsets[i]..offsets[i + 1]`.
+    /// groups: group `i`, for the row that `indices[i]` selects, is `offsets[i]..offsets[i + 1]`.
     Grouped,
 }
 

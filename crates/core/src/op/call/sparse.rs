@@ -12,7 +12,7 @@ use crate::op::{Family, Parameters};
 ///
 /// A matrix consists of three inputs: `indptr` (rows + 1), `indices` (n) and `values` (n). The elements of row i are at the positions
 /// `indptr[i]..indptr[i + 1]`, and `indices` holds their columns. `indptr` and `indices` are both int32 or both int64.
-/// All inputs and outputs are C-contiguous. Values have one dtype, neither float16 nor bfloat16.
+/// All inputs and outputs are C-contiguous. All values of a call have the same dtype, which is neither float16 nor bfloat16.
 ///
 /// Kernels check `indptr` and `indices`, and return an error for values out of range. The order of the terms of a sum depends only on the
 /// structure of the matrices, so results do not depend on threads or timing. Sums of integers wrap, and bool sums are "or".
@@ -23,8 +23,8 @@ pub enum Sparse {
     Multiply,
     /// The product of two matrices: inputs `indptr`, `indices`, `values` of the first matrix, and those of the second one.
     ///
-    /// The outputs are `indptr` (rows + 1), `indices` and `values` of the product. The specifications of the last two have extent 0, and the
-    /// kernel determines their length. The columns of each row ascend, and each occurs once.
+    /// The outputs are `indptr` (rows + 1), `indices` and `values` of the product. The output specifications of `indices` and `values` have
+    /// extent 0, because the kernel determines the length. The columns of each row ascend, and each column occurs once.
     Product {
         /// Number of columns of the second matrix.
         columns: usize,

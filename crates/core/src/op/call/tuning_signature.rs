@@ -1,6 +1,7 @@
 //! Tuning signatures: calls of equal signature share the measurements of autotuning.
 //!
-//! A signature covers family, operation, dtypes, fused program, and classes of extents (powers of two) and strides (0, 1, other).
+//! A signature covers family, operation, device ordinal, dtypes, fused program, and classes of extents (powers of two) and strides
+//! (0, 1, other).
 
 use std::hash::{Hash, Hasher};
 

@@ -125,7 +125,7 @@ pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
             Some(_) => return c_order,
         }
     }
-    // One C-contiguous input of full size decides for C order, since a loop in another order would read it with large strides.
+    // A C-contiguous input of full size requires C order, since a loop in another order would read it with large strides.
     let c_input = inputs.iter().any(|l| l.shape() == shape && l.is_c_contiguous() && !l.is_f_contiguous() && l.size() > 1);
     if c_input { c_order } else { chosen.unwrap_or(c_order) }
 }

@@ -1,15 +1,15 @@
-//! Plans of sorts: rows along the last axis.
+//! Plans of sorts along the last axis.
 
 use crate::layout::Layout;
 
 /// A planned [`Sort`](crate::call::Sort).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SortPlan {
-    /// Number of rows to sort, over all other axes; 0 if the rows have no elements.
+    /// Number of rows to sort: the product of all extents except the last. 0 if the rows have no elements.
     pub rows: usize,
     /// Length of a row.
     pub columns: usize,
-    /// Number of leading elements of each sorted row in the output.
+    /// Number of leading elements of each sorted row that the output contains.
     pub kept: usize,
 }
 
