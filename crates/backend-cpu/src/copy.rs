@@ -63,9 +63,9 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
 /// A part of a copy that writes one range of the target's memory.
 struct CopyPiece {
     nest: CopyLoops,
-    /// Offset of the piece from the first element of the copy in the source.
+    /// Source offset of the first element of the piece, relative to the first element of the whole copy.
     source: isize,
-    /// Offset of the piece from the first element of the copy in the target.
+    /// Target offset of the first element of the piece, relative to the first element of the whole copy.
     target: usize,
     /// Number of target elements from the piece's first to its last, including gaps.
     extent: usize,

@@ -43,7 +43,7 @@ fn for_each_chunk(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Syn
 
 /// Element types to which complex128 values are converted.
 pub(crate) trait FromComplex128: Element {
-    /// Converts `value` with one rounding; integers truncate and saturate.
+    /// Converts `value` to this type with one rounding. Conversion to integers truncates and saturates.
     fn from_complex128(value: Complex<f64>) -> Self;
 }
 macro_rules! from_complex128 {

@@ -16,12 +16,12 @@ use smallvec::SmallVec;
 const TASK_ELEMENTS: usize = 1 << 15;
 /// Software prefetch distance, in indices.
 const PREFETCH_DISTANCE: usize = 32;
-/// Maximum number of bytes of a source that is read without prefetching, because it is in the cache.
+/// Maximum size, in bytes, of a source that is read without prefetching. A source of this size stays in the cache.
 const MAX_CACHED_BYTES: usize = 1 << 18;
 /// Approximate cost of reading one element at a random index, in elementary operations.
 const COST_PER_INDEX: usize = 4;
 
-/// Start, stride and extent of the source's axis along which elements are gathered, in elements.
+/// The source axis along which elements are gathered: buffer offset of its first element, stride and extent. All are numbers of elements.
 #[derive(Clone, Copy)]
 struct GatherAxis {
     start: isize,
@@ -164,7 +164,8 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
     good.into_inner()
 }
 
-/// For each point of the axes `outer` and each index, copies the elements at the offsets `inner`. Returns whether all indices are valid.
+/// For each multi-index of the axes `outer` and each index, copies the elements at the offsets `inner`. Returns whether all indices are
+/// valid.
 fn gather_rows<T: Element, I: Index>(
     values: &[T],
     axis: GatherAxis,

@@ -16,10 +16,12 @@ use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination}
 
 /// Minimum number of values per task.
 const MIN_TASK_VALUES: usize = 1 << 16;
-/// Minimum number of values of a task, per bin. With fewer values, merging the task's counters would take longer than counting.
+/// Minimum ratio of the values of a task to the number of bins. With fewer values, merging the task's counters would take longer than
+/// counting.
 const MIN_VALUES_PER_BIN: usize = 4;
-/// Maximum number of bins for separate counters. With more bins, a small input is counted by one task directly into the result.
-const MAX_SEPARATE_BINS: usize = 1 << 12;
+/// Maximum number of bins for which a single task counts in counters of its own. With more bins, a single task counts directly into the
+/// result.
+const MAX_BINS_FOR_TASK_COUNTERS: usize = 1 << 12;
 /// Maximum number of tasks of a sum of weights.
 const MAX_SUM_TASKS: usize = 64;
 /// Number of counters per bin. Several counters shorten the dependency chain between increments.
@@ -54,7 +56,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// A rule that maps values to bin numbers.
+/// A rule that maps each value to the number of its bin.
 trait BinRule: Sync {
     /// Type of the values.
     type Value: Element;
@@ -84,7 +86,7 @@ fn count_values<B: BinRule>(compiled: &CompiledProgram, size: usize, bins: B, ou
         .min(u32::MAX as usize);
     let tile = compiled.tile_len();
     out.fill(0);
-    if size <= chunk && out.len() > MAX_SEPARATE_BINS {
+    if size <= chunk && out.len() > MAX_BINS_FOR_TASK_COUNTERS {
         let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE]);
         for start in (0..size).step_by(tile) {
             let found = &mut found[..tile.min(size - start)];
@@ -130,7 +132,7 @@ fn sum_weights(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> 
     let tile = compiled.tile_len();
     let chunk = MIN_TASK_VALUES.max(MIN_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_SUM_TASKS));
     out.fill(0.0);
-    if size <= chunk && out.len() > MAX_SEPARATE_BINS {
+    if size <= chunk && out.len() > MAX_BINS_FOR_TASK_COUNTERS {
         add_weights(&mut Evaluator::new(compiled), tile, 0, weights, out);
         return Ok(());
     }
@@ -152,7 +154,8 @@ fn sum_weights(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> 
     Ok(())
 }
 
-/// Adds each weight to the element of `sums` for the bin of the weight's value. The first weight belongs to value number `start`.
+/// For each weight, finds the bin of the weight's value and adds the weight to the element of `sums` for that bin. The first weight belongs
+/// to value number `start`.
 fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[f64], sums: &mut [f64]) {
     for (i, weights) in weights.chunks(tile).enumerate() {
         let numbers = evaluator.evaluate(start + i * tile, weights.len()).typed::<i64>();
@@ -224,7 +227,7 @@ struct EvenBins<'a, T> {
     bins: T,
     /// Number of bins per unit of distance.
     scale: T,
-    /// Distance to an edge, in bins, within which rounding may be off by one bin.
+    /// Distance to an edge, in bins, within which rounding errors may give a neighbouring bin.
     near: T,
 }
 
@@ -238,7 +241,7 @@ impl<'a, T: Float> EvenBins<'a, T> {
         let bins = (edges.len() - 1) as f64;
         let (low, high, epsilon) = (first.to_f64(), last.to_f64(), T::EPSILON.to_f64());
         let scale = bins / (high - low);
-        // An upper bound of the rounding errors of the edges, their difference, the factor and the product, in bins.
+        // An upper bound, in bins, of the rounding errors of the edges, of the difference `value - first`, of `scale` and of their product.
         let near = epsilon * (4.0 * bins + 4.0 * low.abs().max(high.abs()) * scale);
         let bounded = bins < T::ROUNDING_OFFSET.to_f64() / 4.0
             && near < 0.25

@@ -14,7 +14,7 @@ use cuprum_cpu_math::{Logarithm, Real};
 use self::samplers::{Attempts, Sample};
 
 /// Number of Philox counter blocks (four 32-bit words each) per task.
-const TASK_BLOCKS: usize = 1 << 13;
+const PHILOX_BLOCKS_PER_TASK: usize = 1 << 13;
 /// Approximate cost of one Philox counter block, in elementary operations.
 const COST_PER_PHILOX_BLOCK: usize = 40;
 
@@ -34,14 +34,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let inputs: Vec<&[f64]> = inputs.into_iter().map(Elements::typed).collect();
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements_mut()?;
-    let per_task = TASK_BLOCKS * random.distribution.elements_per_block(dtype);
+    let per_task = PHILOX_BLOCKS_PER_TASK * random.distribution.elements_per_block(dtype);
     let cost = elements.len().saturating_mul(COST_PER_PHILOX_BLOCK);
     threads::for_each(
         elements.chunks(per_task).enumerate(),
         cost,
         || (),
         |_, (i, run)| {
-            let first = random.first_block.wrapping_add((i * TASK_BLOCKS) as u64);
+            let first = random.first_block.wrapping_add((i * PHILOX_BLOCKS_PER_TASK) as u64);
             if let Distribution::Sampled { sampler, parameters } = random.distribution {
                 let (start, end) = (i * per_task, i * per_task + run.len());
                 let inputs: Vec<&[f64]> = inputs.iter().map(|all| &all[start..end]).collect();
@@ -195,7 +195,7 @@ type Lanes<T> = [T; LANES];
 trait ConvertWords<const N: usize> {
     /// Element type.
     type Item: Copy;
-    /// Writes the elements of the first counter blocks, as many blocks as `out` holds.
+    /// Converts the first counter blocks to elements, as many blocks as `out` has arrays. `words[k][i]` is word `k` of block `i`.
     fn convert_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
 }
 
@@ -275,7 +275,7 @@ fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2]
     numbers
 }
 
-/// Fills `out` with the elements of the Philox counter blocks from number `first` on.
+/// Fills `out` with elements converted from consecutive Philox counter blocks, starting with block number `first`.
 fn fill_from_blocks<M: ConvertWords<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], convert_words: M) {
     fill(PhiloxBlocksLoop { key: random.key, stream: random.stream, first, convert_words }, out)
 }
@@ -317,10 +317,11 @@ fn philox(key: u64, counter: [u32; 4]) -> [u32; 4] {
     c.map(|word| word as u32)
 }
 
-/// Returns the random words of attempt 0 of [`LANES`] counter blocks from number `first` on, by Philox 4x32-10.
+/// Returns the random words of [`LANES`] consecutive counter blocks, by Philox 4x32-10. The four words of a counter are both halves of the
+/// block number (`first` and up), the attempt number 0, and `stream`.
 #[inline(always)]
 fn philox_words(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 4] {
-    // Each word is the low half of a u64, because one SIMD instruction multiplies the low halves. The high halves are ignored.
+    // Each word is the low half of a u64: one SIMD instruction multiplies the low halves of all u64 lanes. The high halves are ignored.
     let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [u64::from(stream); LANES]);
     for lane in 0..LANES {
         a[lane] = first.wrapping_add(lane as u64);
@@ -362,7 +363,8 @@ fn unit_f32(word: u32) -> f32 {
     (word >> 8) as f32 * 2f32.powi(-24)
 }
 
-/// Returns the counter block after one round of Philox 4x32 (Salmon et al., SC 2011). Only the low halves of the words count.
+/// Returns the counter block after one round of Philox 4x32 (Salmon et al., SC 2011). Each word is the low half of a u64; the high half of
+/// the argument is ignored, and that of the result is arbitrary.
 #[inline(always)]
 fn philox_round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
     const LOW_HALF_MASK: u64 = u32::MAX as u64;

@@ -68,7 +68,8 @@ fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
     })
 }
 
-/// Computes sums of squared distances like [`run_reducer`], except that short rows take two passes, as in fused expressions over rows.
+/// Computes sums of squared distances from the mean. Short rows take two passes, as in fused expressions over rows. Long rows and columns
+/// are reduced by [`run_reducer`].
 fn run_deviation<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
     match *order {
         LoopOrder::Rows(len) if len * size_of::<R::Number>() <= deviation::MAX_TWO_PASS_BYTES => {
@@ -102,8 +103,7 @@ fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -
     Ok(())
 }
 
-/// Sums the values of the program `compiled` into `out`. Returns `false` without writing for bool and 16-bit floats, which have no such
-/// loop.
+/// Sums the values of the program `compiled` into `out`. Returns `false` without writing if `dtype` is bool or a 16-bit float.
 pub(crate) fn sum_into(compiled: &CompiledProgram, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
     let run: Option<ReduceFunction> = by_dtype!(dtype, number, run_reducer, Sum);
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
@@ -175,7 +175,7 @@ fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Returns whether the kept axes have smaller strides than the reduced axes, so that columns are faster than rows.
+/// Returns whether the kept axes have smaller strides than the reduced axes, so that reductions along columns are faster than along rows.
 fn kept_strides_are_smaller(plan: &ReducePlan) -> bool {
     let step = |strides: &SmallVec<[cuprum_core::layout::Strides; 4]>| -> usize {
         strides.iter().map(|s| s.last().map_or(0, |s| s.unsigned_abs())).fold(0, usize::saturating_add)

@@ -32,14 +32,15 @@ pub(crate) trait Reducer: Sized + 'static {
     /// may then be reduced interleaved.
     const LEAVES_MAY_INTERLEAVE: bool = false;
 
-    /// Whether [`RowsLoop`](loops::RowsLoop) contains a second copy of the loop over a leaf, for whole groups of leaves. Their length is
-    /// known at compile time. Complex numbers gain nothing from it.
-    const HAS_GROUP_COPY: bool = true;
+    /// Whether [`RowsLoop`](loops::RowsLoop) reduces whole groups of [`INTERLEAVED_LEAVES`] leaves in a second loop, whose length is known
+    /// at compile time. Reductions of complex numbers gain nothing from it.
+    const HAS_GROUP_LOOP: bool = true;
 
     /// Number of rows that column reductions merge sequentially before the pairwise tree begins. A power of two.
     const LEAF_ROWS: usize = 16;
 
-    /// Function for a fused sum of products, with the same bits as a sum over a temporary; `None` for other reductions.
+    /// A function that sums products without storing them in memory, with the same bits as a sum over stored products. `None` if the
+    /// reduction has no such function.
     const PRODUCT_SUM: Option<ProductSum<Self>> = None;
 
     /// Returns the accumulator of the element `value`, which has index `index` in its reduction.
@@ -69,8 +70,9 @@ pub(crate) trait Reducer: Sized + 'static {
         merge_group::<Self>(parts)
     }
 
-    /// Merges `rows` into the accumulators of the columns by a faster loop than one merge per element. The first row has index `_first` in
-    /// the reductions. `_begin` starts new reductions. Returns `false` without merging if there is no such loop.
+    /// Merges `rows` into one accumulator per column, by a loop that is faster than one merge per element. The first row has index `_first`
+    /// in the reductions. `_begin` is whether the first row starts new reductions. Returns `false` without merging if the reducer has no
+    /// such loop.
     #[inline(always)]
     fn merge_rows(_acc: &mut [Self::Acc], _rows: &[&[Self::In]], _first: usize, _begin: bool) -> bool {
         false

@@ -1,9 +1,9 @@
 //! Kernel of the family `Scan`: running sums, products and extremes, computed together with the fused program in one pass over the output.
 //!
-//! A contiguous row is scanned in runs of [`RUN_LEN`] elements, several at once. Runs are then combined in order, and in long rows blocks
-//! of runs too. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's length,
-//! so the bits do not depend on the number of threads. The carry of a run or block equals the total at the last element before it, so
-//! running sums of positive numbers never decrease.
+//! A contiguous row is scanned in runs of [`RUN_LEN`] elements, several at once. The scans of runs are then combined in order. In long
+//! rows, blocks of runs are combined in the same way. Each element is `carry of the block + (carry of the run + sum within the run)`. The
+//! split depends only on the row's length, so the bits do not depend on the number of threads. The carry of a run or block equals the total
+//! at the last element before it, so running sums of positive numbers never decrease.
 //!
 //! After the first infinity, NaN or zero product of a row, elements are computed sequentially in the row's own dtype, as in NumPy. The
 //! partial results of runs cover fewer elements and may have a wider dtype, so they could be finite where NumPy's result is infinite or
@@ -103,12 +103,12 @@ trait ScanElement: Element {
     fn from_total(total: Self::Total) -> Self;
     fn to_exact(self) -> Self::Exact;
     fn from_exact(exact: Self::Exact) -> Self;
-    /// Type of the results of [`ScanElement::test_non_finite`]: an unsigned integer as wide as the float, so that the tests vectorise.
+    /// Type of the results of [`ScanElement::non_finite_test_bits`]: an unsigned integer as wide as the float, so that the tests vectorise.
     type TestBits: TestBits;
     /// Returns test bits whose highest bit is set if the value, or one of its parts, is infinite or NaN.
-    fn test_non_finite(self) -> Self::TestBits;
+    fn non_finite_test_bits(self) -> Self::TestBits;
     /// Returns test bits whose highest bit is set if a float is zero. For integers that bit is never set.
-    fn test_zero(self) -> Self::TestBits;
+    fn zero_test_bits(self) -> Self::TestBits;
 }
 
 /// Result of testing a float by bitwise operations: the highest bit is set if the test succeeds. The other bits are arbitrary.
@@ -137,9 +137,9 @@ macro_rules! running {
         impl ScanElement for $t {
             type TestBits = $marks;
             #[inline(always)]
-            fn test_non_finite(self) -> $marks { let $v = self; let _ = $v; $beyond }
+            fn non_finite_test_bits(self) -> $marks { let $v = self; let _ = $v; $beyond }
             #[inline(always)]
-            fn test_zero(self) -> $marks { let $v = self; let _ = $v; $vanished }
+            fn zero_test_bits(self) -> $marks { let $v = self; let _ = $v; $vanished }
             type Total = $total;
             type Exact = $exact;
             #[inline(always)]
@@ -164,9 +164,9 @@ running! {
     bf16 as f32, f32: v => v.to_f32(), bf16::from_f32(v); v.to_f32(), bf16::from_f32(v);
         u16: magnitude!(v) + (1 << 7), magnitude!(v).wrapping_sub(1);
     Complex<f64> as Complex<f64>, Complex<f64>: v => v, v; v, v;
-        u64: v.re.test_non_finite() | v.im.test_non_finite(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
+        u64: v.re.non_finite_test_bits() | v.im.non_finite_test_bits(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
     Complex<f32> as Complex<f64>, Complex<f32>: v => Complex::new(v.re as f64, v.im as f64), Complex::new(v.re as f32, v.im as f32); v, v;
-        u32: v.re.test_non_finite() | v.im.test_non_finite(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
+        u32: v.re.non_finite_test_bits() | v.im.non_finite_test_bits(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
 }
 
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
@@ -220,9 +220,9 @@ macro_rules! combine {
 }
 combine! {
     /// Running sum; logical or for bool.
-    Sum in Total by to_total, from_total: |a, b| a.plus(b), |v| v.test_non_finite();
+    Sum in Total by to_total, from_total: |a, b| a.plus(b), |v| v.non_finite_test_bits();
     /// Running product; logical and for bool.
-    Product in Total by to_total, from_total: |a, b| a.times(b), |v| v.test_non_finite() | v.test_zero();
+    Product in Total by to_total, from_total: |a, b| a.times(b), |v| v.non_finite_test_bits() | v.zero_test_bits();
     /// Running maximum. From the first NaN on, results are that NaN.
     Max in Exact by to_exact, from_exact: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
     /// Running minimum. From the first NaN on, results are that NaN.
@@ -277,7 +277,8 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
 /// Scans the elements of `out`, which start at element `start` of the array. `carry` is the total of everything before them in the row.
 /// Returns the total of these elements alone.
 ///
-/// Once an element [is sticky](ScanOperation::is_sticky), `last` is the row's last result, and totals are no longer used.
+/// `last` becomes `Some` at the first result that all later ones in the row equal, such as NaN
+/// ([`ScanOperation::is_sticky`]). From there, totals are not used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,
@@ -306,7 +307,7 @@ fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     before
 }
 
-/// Scans `values` one by one after the result `last`, and updates `last`. Each result is rounded to the dtype.
+/// Scans `values` one by one, continuing from the previous result `last`, and updates `last`. Each result is rounded to the dtype.
 fn scan_sequentially<T: ScanElement, C: ScanOperation<T>>(values: &[T], out: &mut [T], last: &mut Option<T>) {
     for (v, out) in values.iter().zip(out) {
         *out = last.map_or(*v, |last| C::to_element(C::combine_totals(C::to_total(last), C::to_total(*v))));
@@ -484,7 +485,7 @@ fn scan_columns<T: ScanElement, C: ScanOperation<T>>(
     let blocks_across = inner.div_ceil(width);
     let blocks = out.chunks_mut(len * inner).flat_map(|stretch| column_blocks(stretch, inner, width)).enumerate();
     let blocks = try_collect("scan", blocks)?;
-    // Complete rows are evaluated several at a time, as many as fit a tile.
+    // If a block spans whole rows, as many rows as fit a tile are evaluated at once.
     let together = if width == inner { (compiled.tile_len() / width).max(1) } else { 1 };
     threads::for_each(
         blocks.into_iter(),

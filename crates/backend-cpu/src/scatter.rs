@@ -1,4 +1,4 @@
-//! Kernel of the family `Scatter`: stores values in the target's rows that indices select, or combines them with these rows.
+//! Kernel of the family `Scatter`: stores values in the target rows that indices select, or combines the values with those rows.
 //!
 //! Indices are checked before the first write. Each thread owns a range of the target's memory, reads all indices, and applies the values
 //! of its rows in order. The result is that of a loop over the values, for any number of threads.
@@ -17,11 +17,11 @@ use cuprum_cpu_base::with_bits;
 
 use crate::reducers::arithmetic::Arithmetic;
 
-/// Number of indices that are converted to row numbers in one block.
+/// Number of indices that are converted to row numbers at a time.
 const INDEX_BLOCK_LEN: usize = 256;
 /// Prefetch distance of single elements, in indices.
 const PREFETCH_DISTANCE: usize = 16;
-/// Maximum number of bytes of a target that is updated without prefetching.
+/// Maximum size, in bytes, of a target that is updated without prefetching. A target of this size stays in the cache.
 const MAX_CACHED_BYTES: usize = 1 << 18;
 /// Approximate cost of one access to an element at a random index, in elementary operations.
 const COST_PER_ELEMENT: usize = 4;
@@ -152,7 +152,7 @@ struct Scatter {
 /// The range of target memory that one thread writes: some rows, and a part of each row.
 struct Task<'a> {
     rows: std::ops::Range<usize>,
-    /// Range along the first axis of a row, if a row has axes.
+    /// The part of each row: an index range along the first axis of the row, or `0..1` if rows are single elements.
     first_axis: std::ops::Range<usize>,
     /// Offset of the first element of `memory` in the target array.
     begin: usize,
@@ -181,7 +181,7 @@ impl Scatter {
         last as usize + 1
     }
 
-    /// Divides the scatter of `count` indices into tasks whose memory ranges do not overlap, in ascending order of memory.
+    /// Divides a scatter with `count` indices into tasks whose memory ranges do not overlap, ordered by ascending address.
     fn tasks<'a>(&self, count: usize, memory: ElementsMut<'a>) -> Vec<Task<'a>> {
         let row_size: usize = self.dims.iter().product();
         let wanted = threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST_PER_ELEMENT));
@@ -221,7 +221,7 @@ impl Scatter {
         divided.collect()
     }
 
-    /// Replaces each element of a selected row by `f(element, value)`.
+    /// Replaces each element of the rows that `indices` select by `f(element, value)`, in the order of the indices.
     fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) {
         let tasks = self.tasks(indices.len(), target);
         let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST_PER_ELEMENT);
@@ -238,7 +238,7 @@ impl Scatter {
             *extent = first_axis.len();
             (to, from) = (to + first_axis.start as isize * self.target[0], from + first_axis.start as isize * self.values[0]);
         }
-        // Axes with a larger stride than the rows become outer loops.
+        // The axes of a row whose stride is larger than the distance between rows become loops outside the loop over indices.
         let outer = self.target.iter().take_while(|stride| stride.unsigned_abs() > self.stride.unsigned_abs()).count();
         let inner = RowAxes { dims: &dims[outer..], target: &self.target[outer..], values: &self.values[outer..] };
         RowAxes { dims: &dims[..outer], target: &self.target[..outer], values: &self.values[..outer] }.for_each(
@@ -265,8 +265,8 @@ impl Scatter {
         );
     }
 
-    /// Scatters rows of one element. Replaces the element of each row in `numbers` that is in the range `rows` by `f(element, value)`. `to`
-    /// and `from` are the offsets of row 0 and of the first value.
+    /// Scatters rows of one element each: replaces the element by `f(element, value)` for each row number in `numbers` that is inside
+    /// `rows`. `to` and `from` are the offsets of row 0 and of the first value.
     #[inline(always)]
     fn run_elements<T: Element>(
         &self,
@@ -285,7 +285,7 @@ impl Scatter {
             };
         }
         let at = |number: usize| to + number as isize * self.stride;
-        // Collects the positions of the row numbers in the range without branches, because half of the comparisons would be mispredicted.
+        // Collects the positions of the row numbers that are inside `rows`. Uses no branches, because they would often be mispredicted.
         let (mut chosen, mut count) = ([0u16; INDEX_BLOCK_LEN], 0);
         for (k, number) in numbers.iter().enumerate() {
             chosen[count.min(INDEX_BLOCK_LEN - 1)] = k as u16;
@@ -329,8 +329,8 @@ fn update_elements<T: Element>(target: &mut [T], pairs: impl Iterator<Item = (us
     }
 }
 
-/// Works like [`update_elements`] for a target whose first element has row number `first`. First removes row numbers outside the target,
-/// without branches, because half of the comparisons would be mispredicted.
+/// Works like [`update_elements`] for a target whose first element has row number `first`. First removes row numbers outside the target.
+/// The removal uses no branches, because they would often be mispredicted.
 #[inline(always)]
 fn update_elements_in_range<T: Element>(target: &mut [T], numbers: &[usize], first: usize, values: &[T], f: &impl Fn(T, T) -> T) {
     let (mut indices, mut positions, mut count) = ([0; INDEX_BLOCK_LEN], [0u16; INDEX_BLOCK_LEN], 0);
@@ -342,8 +342,8 @@ fn update_elements_in_range<T: Element>(target: &mut [T], numbers: &[usize], fir
     update_elements(target, indices[..count].iter().zip(&positions).map(|(&index, &k)| (index, values[usize::from(k)])), f);
 }
 
-/// Replaces each of `n` elements of `target`, `step` apart, by `f(element, value)`. The values are `value_step` apart, from index `from`
-/// on.
+/// Replaces `n` elements of `target` that are `step` apart by `f(element, value)`. The values start at index `from` of `values` and are
+/// `value_step` apart.
 #[inline(always)]
 fn combine_run<T: Element>(
     n: usize,

@@ -46,7 +46,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done_with_length(total, outputs.into_iter().map(Output::finish))
 }
 
-/// Sets the bit of every element for which the condition is true. Returns the number of set bits per chunk.
+/// Sets the bit in `words` of every element for which the condition is true. Returns the number of set bits per chunk.
 fn mark_selected(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile_len();
     threads::map(

@@ -1,4 +1,4 @@
-//! Communication between GPUs of several processes by NCCL, as core's [`CollectiveLibrary`].
+//! NCCL as a [`CollectiveLibrary`] of the core crate: communication between GPUs of several processes.
 
 #[allow(unsafe_code)] // NCCL's C interface
 mod nccl;
@@ -29,7 +29,7 @@ pub(crate) const NCCL: CollectiveLibrary = CollectiveLibrary {
     join,
 };
 
-/// Time in which the end of the process waits for queued exchanges.
+/// Maximum time for which the end of the process waits for the queued exchanges of a communicator.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// The communicators of this process, which [`close_all`] closes.
@@ -54,7 +54,8 @@ fn join(place: Place, keep_waiting: KeepWaiting) -> Result<Box<dyn Communicator>
     Ok(Box::new(NcclCommunicator { device: place.device, handle }))
 }
 
-/// Closes all communicators at the end of the process, the newest first, so that queued sends reach their receivers.
+/// Closes all communicators at the end of the process, so that queued sends reach their receivers. The communicator that was created last
+/// is closed first.
 extern "C" fn close_all() {
     let mut all = std::mem::take(&mut *COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner));
     while let Some(handle) = all.pop() {
@@ -64,14 +65,14 @@ extern "C" fn close_all() {
     }
 }
 
-fn ended() -> Error {
+fn communicator_ended_error() -> Error {
     Error::backend("nccl", "mesh", "the communicator has ended")
 }
 
 impl Communicator for NcclCommunicator {
     fn exchange(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>> {
         let mut slot = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
-        let handle = slot.as_ref().ok_or_else(ended)?;
+        let handle = slot.as_ref().ok_or_else(communicator_ended_error)?;
         let bytes = |send: &SentPiece| {
             let layout = Layout::contiguous(&[send.nbytes])?.with_offset(send.byte_offset);
             StoredArray::new(DType::U8, layout, send.buffer.clone())

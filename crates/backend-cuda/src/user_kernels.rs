@@ -209,8 +209,8 @@ impl RawSource {
 
 /// Returns whether an NVRTC option names files or folders.
 fn option_reads_files(option: &str) -> bool {
-    const OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
-    OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch")
+    const FILE_OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
+    FILE_OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch")
 }
 
 fn context(device: Device) -> Result<&'static driver::Context> {

@@ -311,14 +311,14 @@ impl Handle {
     ///
     /// # Safety
     /// Until the kernels have run, the addresses must be valid for all elements of the plan's operands, and the workspace for its size.
-    unsafe fn launch_plan(&self, kind: OperationKind, plan: &Plan, factors: &[f64], at: &OperandAddresses) -> LibraryResult<()> {
+    unsafe fn launch_plan(&self, kind: OperationKind, plan: &Plan, factors: &[f64], addresses: &OperandAddresses) -> LibraryResult<()> {
         self.bind_context()?;
         let functions = &self.library.functions;
         let factor = |n: usize| ScalingFactor::new(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
         let factors = [factor(0), factor(1), factor(2)];
         let [alpha, beta, gamma] = factors.each_ref().map(|f| std::ptr::from_ref(f).cast::<c_void>());
         let (raw, plan_raw, stream) = (self.raw, plan.object.raw, self.context.stream().cast());
-        let OperandAddresses { inputs: [first, second, third], output, workspace } = *at;
+        let OperandAddresses { inputs: [first, second, third], output, workspace } = *addresses;
         // SAFETY: handle and plan are alive, and the factors have the scalar type of the plan. The caller guarantees that the addresses are
         // valid for the operands and the workspace.
         let (function, status) = unsafe {

@@ -165,8 +165,8 @@ impl ExpressionTree<'_> {
         Ok((operators, terms))
     }
 
-    /// Parses step `n`, an operation on two terms, and appends its operator and both terms. `outer` is the operator that is then applied to
-    /// the result and a third term.
+    /// Parses step `n` of the program, an operation on two terms. Appends its operator to `operators` and both terms to `terms`. `outer` is
+    /// the operator that combines the result with a third term.
     fn parse_pair(
         &self,
         n: u16,
@@ -190,13 +190,13 @@ impl ExpressionTree<'_> {
         Ok(())
     }
 
-    /// Returns whether `op` is a multiplication and step `left` or step `right` is a scalar.
+    /// Returns whether `op` is a multiplication by a scalar. `left` and `right` are the program steps of its operands.
     fn is_scaled(&self, op: Op, left: u16, right: u16) -> bool {
         let is_param = |n: u16| matches!(self.step_kind_and_args(n), Some((StepKind::Param(_), _)));
         op == MULTIPLY && (is_param(left) || is_param(right))
     }
 
-    /// Parses step `n` as one array with its sign, absolute value or factor.
+    /// Parses step `n` of the program as one array with its sign, absolute value or factor.
     fn parse_term(&self, n: u16) -> Result<Term, Reason> {
         match self.step_kind_and_args(n) {
             Some((StepKind::Input(input), _)) => Ok(Term { input: input as usize, unary: Operator::Identity, factor: 1.0 }),

@@ -11,9 +11,9 @@ use crate::failure::Failure;
 /// The value of `--mesh`.
 #[derive(Clone, Copy, Debug)]
 enum MeshChoice {
-    /// So many ranks on the device.
+    /// This number of ranks on the device.
     Ranks(usize),
-    /// A rank per process of a launcher.
+    /// One rank for each process that a launcher has started.
     Processes,
 }
 
@@ -34,7 +34,7 @@ pub struct DeviceOptions {
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Divides new arrays among so many ranks on the device; env: among the processes of a launcher such as torchrun
+    /// Divide new arrays among this number of ranks on the device; env: among the processes of a launcher such as torchrun
     #[arg(long, value_name = "RANKS")]
     mesh: Option<MeshChoice>,
     /// Accelerators in order, such as cub,cutensor; '' for the device's own accelerator only; auto to choose by measurement

@@ -19,7 +19,7 @@ pub struct Arguments {
     /// Make a page from JSON lines in this folder: index.html and lines.jsonl
     #[arg(long, value_name = "FOLDER", requires = "from", conflicts_with_all = ["expression", "json", "device", "accelerators", "repeat", "warmup", "max_seconds"])]
     report: Option<PathBuf>,
-    /// Files of JSON lines on one machine and device, by `workloads --json` and the scripts of the peers
+    /// Files of JSON lines from one machine and device, by `workloads --json` and the scripts that time other libraries
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "report")]
     from: Vec<PathBuf>,
     /// Output of `cuprum info --json` on the measured machine

@@ -64,7 +64,7 @@ fn accelerator_orders(device: Device) -> Vec<String> {
     orders
 }
 
-/// Runs the tour. Returns false if a workload failed or gave a wrong result.
+/// Runs the command `tour`, which times and compares all accelerators. Returns false if a workload failed or gave a wrong result.
 ///
 /// # Errors
 ///

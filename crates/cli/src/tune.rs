@@ -37,8 +37,8 @@ pub struct Arguments {
     device: Option<String>,
 }
 
-/// Number of times that an expression runs. This is enough to find the fastest accelerator for each call signature: at most one untimed
-/// call per candidate, then timed calls.
+/// Number of times that an expression runs, which is enough to find the fastest accelerator for each of its calls. Measuring a call takes
+/// at most one untimed run per accelerator, then timed runs.
 const RUNS_PER_EXPRESSION: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
 
 /// Expressions of `--suite` over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts

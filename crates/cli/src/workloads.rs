@@ -1,4 +1,4 @@
-//! Named workloads for the tour and the benches, each with inputs and a tolerance. The reference result of a workload is its result with
+//! Named workloads for `cuprum tour` and the benchmarks, each with inputs and a tolerance. The reference result of a workload is its result with
 //! float64 inputs on the CPU.
 
 use cuprum::core::testing::spacing;
@@ -14,7 +14,7 @@ pub enum ErrorUnit {
     Relative,
 }
 
-/// A named computation that the tour and the benches run and time.
+/// A named computation that `cuprum tour` and the benchmarks run and time.
 pub struct Workload {
     /// Name in tables and JSON lines. The scripts that time other libraries use the same names.
     pub name: &'static str,
@@ -92,7 +92,7 @@ fn csr_product(x: &[NdArray]) -> Result<NdArray> {
     segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2])
 }
 
-/// All workloads, in the order of the tour.
+/// All workloads, in the order of `cuprum tour`.
 pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "sin_f32_1M",

@@ -1,8 +1,8 @@
 //! Failures on request, for tests.
 //!
 //! Code that may fail for reasons outside the program calls [`fails`] or [`io_failure`] at a [`Point`] first. Without the feature
-//! `fault-injection` both are constants. With it, [`with_failure`] makes one operation of a kind fail, so that a test can fail each
-//! operation of a program in turn.
+//! `fault-injection`, no operation fails on request. With it, [`with_failure`] makes one operation of a kind fail, so that a test can
+//! fail each operation of a program in turn.
 //!
 //! ```
 //! # extern crate cuprum_core as cuprum;
@@ -24,7 +24,7 @@ pub use armed::{Scope, count, with_abort, with_failure, with_failure_in, with_fa
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Point {
-    /// An allocation of host memory, or a reservation of memory of another allocator.
+    /// An allocation of host memory, or the check of the memory limit before another allocator allocates host memory.
     HostMemory = 1,
     /// Opening or creating a file.
     FileOpen,
@@ -46,9 +46,9 @@ pub enum Point {
     Launch,
     /// A copy or fill by the driver.
     DeviceCopy,
-    /// Another call of the driver that may fail without harm to its state, such as creating an event.
+    /// Any other driver call whose failure leaves the driver usable, such as creating an event.
     Driver,
-    /// A call of a library, such as cuBLAS.
+    /// A call of a function of a library such as cuBLAS.
     Library,
 }
 
@@ -89,7 +89,7 @@ pub fn fails(point: Point) -> bool {
 /// Returns an error of the operating system if the operation of kind `point` that begins now must fail.
 ///
 /// # Errors
-/// [`fails`] returns `true`: "no space left on device" for writes, "permission denied" for opening and renaming, else another error.
+/// If [`fails`] returns `true`: "no space left on device" for writes, "permission denied" for opening and renaming, else another error.
 #[inline(always)]
 pub fn io_failure(point: Point) -> std::io::Result<()> {
     use std::io::ErrorKind;

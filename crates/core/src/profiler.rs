@@ -27,7 +27,7 @@ pub struct BenchmarkLimits {
 }
 
 impl Default for BenchmarkLimits {
-    /// 10 warm-up calls, then calls for 2 seconds, at most 10,000.
+    /// Returns the default limits: 10 warm-up calls, then at most 10,000 measured calls in 2 seconds.
     fn default() -> BenchmarkLimits {
         BenchmarkLimits { warmup: 10, repeat: 10_000, max_seconds: 2.0 }
     }

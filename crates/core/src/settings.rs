@@ -81,7 +81,8 @@ const ALL_VARIABLES: [(&str, &str); 23] = [
     ("CUPRUM_LOG", "warn"),
 ];
 
-/// The only variable whose empty value has a meaning: no accelerators besides the devices' own (base) accelerators.
+/// Name of the environment variable for the accelerator order. It is the only variable whose empty value has a meaning: no accelerators
+/// besides the devices' own (base) accelerators.
 pub(crate) const ACCELERATORS_VARIABLE: &str = "CUPRUM_ACCELERATORS";
 
 /// Returns every environment variable that cuprum reads, with its value in this process. The value of a secret is replaced by `(hidden)`.

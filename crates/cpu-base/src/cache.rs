@@ -87,9 +87,9 @@ impl Prefetch {
         benefits_from_prefetch().then_some(Prefetch { at: address, distance: 0 })
     }
 
-    /// Returns the prefetching state for a first loop over the `bytes` bytes at `address`. A second loop then reads the `bytes` bytes after
-    /// them. On processors that do not [benefit from prefetching](benefits_from_prefetch), the first loop prefetches the memory of the
-    /// second one, because the pause between the two loops stops the hardware prefetcher. Other processors use the page-alternating order.
+    /// Returns the prefetching state for a first loop over the `bytes` bytes at `address`, if a second loop then reads as many bytes after
+    /// them. On processors that [benefit from prefetching](benefits_from_prefetch), the first loop prefetches in page-alternating order. On
+    /// other processors it prefetches the memory of the second loop, because the pause between the loops stops the hardware prefetcher.
     #[inline]
     pub fn for_memory_after(address: *const u8, bytes: usize) -> Prefetch {
         Prefetch { at: address, distance: if benefits_from_prefetch() { 0 } else { bytes } }

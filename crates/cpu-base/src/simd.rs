@@ -23,7 +23,7 @@ pub enum Level {
     V4,
 }
 
-/// Returns the highest SIMD level that the processor supports and this build is compiled for.
+/// Returns the highest SIMD level that the processor supports, `CUPRUM_SIMD` allows, and this build is compiled for.
 #[inline]
 pub fn level() -> Level {
     #[cfg(all(target_arch = "x86_64", debug_assertions))]
@@ -40,8 +40,8 @@ pub fn processor_level() -> Level {
     *LEVEL.get_or_init(|| detect().min(highest_allowed_level()))
 }
 
-/// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value, which the first array reports as an error, allows all
-/// levels.
+/// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value allows all levels; the creation of the first array reports it
+/// as an error.
 #[cfg(target_arch = "x86_64")]
 fn highest_allowed_level() -> Level {
     match settings::simd_limit() {

@@ -39,7 +39,7 @@ pub struct ColumnsMut<'a, T> {
 unsafe impl<T: Send> Send for ColumnsMut<'_, T> {}
 
 impl<T> ColumnsMut<'_, T> {
-    /// Returns the elements of row `row` that are in this value's columns.
+    /// Returns the elements of row `row` that are in the columns of this view.
     pub fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         // SAFETY: `row` is below `rows`, so the slice is inside the matrix. By construction no other `ColumnsMut` has these columns.
@@ -68,9 +68,9 @@ pub struct CopyGrid {
     pub height: usize,
     /// Number of columns.
     pub width: usize,
-    /// Strides of the source along rows and columns, in elements.
+    /// Source strides, in elements: from row to row, and from column to column.
     pub source: [isize; 2],
-    /// Strides of the target along rows and columns, in elements.
+    /// Target strides, in elements: from row to row, and from column to column.
     pub target: [isize; 2],
     /// Whether a transposing copy writes the target with non-temporal stores. Callers decide by the size of the whole copy, of which this
     /// grid may be one two-dimensional part.

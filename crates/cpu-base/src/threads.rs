@@ -126,7 +126,7 @@ fn run_items<I: Iterator, S>(mut items: Items<I>, init: &impl Fn() -> S, body: &
     }
 }
 
-/// The source from which one thread takes its work items.
+/// The iterator from which one thread takes its work items.
 enum Items<'a, I> {
     /// An iterator over all items, if only one thread runs.
     Owned(&'a mut I),

@@ -11,13 +11,14 @@ const GROUP_ROWS: usize = 4 * BLOCK_SIDE;
 /// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] cache lines per row, and padding that keeps rows out of the
 /// same cache sets, the buffer takes 24 KiB for elements of 4 bytes.
 const STAGE_ROWS: usize = 8 * BLOCK_SIDE;
-/// Number of cache lines per row of the staging buffer, unless they hold fewer than [`BLOCK_SIDE`] elements.
+/// Number of cache lines per row of the staging buffer. If they hold fewer than [`BLOCK_SIDE`] elements, a row has [`BLOCK_SIDE`] elements
+/// instead.
 const STAGE_LINES: usize = 2;
 /// Prefetch distance, in blocks of [`BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does not
 /// recognise a stride as long as a matrix row.
 const PREFETCH_BLOCKS: usize = 2;
 
-/// A matrix in memory whose rows are contiguous, `stride` elements apart.
+/// A matrix in memory. The elements of each row are contiguous.
 #[derive(Clone, Copy)]
 pub struct RowLayout {
     /// Index of the first element.
@@ -44,9 +45,9 @@ pub fn transpose<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: R
     true
 }
 
-/// Like [`transpose`], for a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, whose
-/// cache lines are copied with non-temporal stores. Direct writes of rows a power of two apart would share cache sets. Small matrices and
-/// targets whose rows do not start at cache lines are copied by [`transpose`].
+/// Like [`transpose`], for a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, and
+/// copied from there with non-temporal stores. Direct writes to rows that are a power of two apart would compete for the same cache sets.
+/// Small matrices and targets whose rows do not start at cache lines are copied by [`transpose`].
 #[must_use]
 pub fn transpose_streamed<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: RowLayout, height: usize, width: usize) -> bool {
     let start = target.as_mut_ptr().wrapping_add(to.start);

@@ -14,8 +14,8 @@ use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
 
 use crate::cache::{CACHE_LINE_BYTES, CacheLine, NonTemporal, Prefetch};
 
-/// Returns the unsigned integer type of the same size for a signed one, and any other dtype itself. Wrapping sums, differences and
-/// products, bit operations and equality are the same for both.
+/// Returns the unsigned integer dtype of the same size for a signed integer dtype, and any other dtype unchanged. Wrapping sums,
+/// differences and products, bit operations and equality have the same bits for signed and unsigned integers.
 pub const fn unsigned_dtype(dtype: DType) -> DType {
     match dtype {
         DType::I8 => DType::U8,
@@ -122,7 +122,8 @@ impl<'a> Elements<'a> {
         Prefetch::at(self.ptr)
     }
 
-    /// Returns the prefetching state for a loop over these elements. A second loop reads the memory that follows them.
+    /// Returns the prefetching state for a loop over these elements, if a second loop then reads the memory after them
+    /// ([`Prefetch::for_memory_after`]).
     #[inline]
     pub fn prefetch_after(self) -> Prefetch {
         Prefetch::for_memory_after(self.ptr, self.len * self.dtype.itemsize())
@@ -236,8 +237,8 @@ impl<'a> ElementsMut<'a> {
         Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
     }
 
-    /// Returns the elements as a mutable slice of `T`, as [`Elements::typed`] does. Newly allocated output memory holds arbitrary values.
-    /// For bool, all bits but the lowest of each byte are cleared first.
+    /// Returns the elements as a mutable slice of `T`, with the same condition on `T` as [`Elements::typed`]. For bool, first clears all
+    /// bits of each byte but the lowest, because newly allocated memory holds arbitrary bytes.
     pub fn typed<T: Element>(self) -> &'a mut [T] {
         if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
             panic_wrong_dtype(self.dtype, T::DTYPE);
@@ -537,7 +538,7 @@ pub fn scalar_as<T: Element>(value: Scalar) -> T {
     scalar_bits(value, T::DTYPE)
 }
 
-/// Converts a scalar to a dtype, as `astype` does. `T` is the type of the dtype or of its [`bits_dtype`].
+/// Converts `value` to `dtype`, as `astype` does. `T` is the type of the dtype or of its [`bits_dtype`].
 pub fn scalar_bits<T: Element>(value: Scalar, dtype: DType) -> T {
     assert!(T::DTYPE == dtype || T::DTYPE == bits_dtype(dtype), "{dtype} taken as {}", T::DTYPE);
     let bytes = value.to_bytes(dtype);

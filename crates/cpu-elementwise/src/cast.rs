@@ -73,7 +73,7 @@ impl<S: Cast<D>, D> Cast<Complex<D>> for Complex<S> {
     }
 }
 
-/// The conversion from `S` to `D` as a unary operation of the loops.
+/// The conversion from `S` to `D` as a unary operation, from which a loop is compiled.
 struct Convert<S, D>(std::marker::PhantomData<(S, D)>);
 
 impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {

@@ -125,7 +125,7 @@ impl<T> MapParts<T> for Complex<T> {
 }
 
 /// Real and imaginary parts above this limit are scaled down before they are squared, so that the square does not overflow.
-const LARGE_PART: f64 = f64::MAX / 4.0;
+const MAX_UNSCALED_PART: f64 = f64::MAX / 4.0;
 
 /// Largest argument for which an exponential is computed directly, so that the result is finite.
 const EXP_LIMIT: f64 = 709.0;
@@ -182,7 +182,7 @@ fn log_abs(z: C) -> f64 {
         let (sum, e2) = vmath::two_sum(head, y2);
         return 0.5 * (sum + (e1 + e2 + dx + dy)).ln_1p();
     }
-    if x > LARGE_PART && x.is_finite() {
+    if x > MAX_UNSCALED_PART && x.is_finite() {
         return (z.re / 4.0).hypot(z.im / 4.0).ln() + 2.0 * LN_2;
     }
     if size < f64::MIN_POSITIVE && size > 0.0 {
@@ -195,7 +195,8 @@ fn log_abs(z: C) -> f64 {
 /// Returns `factor * e^x * (re + i im)`, which overflows only if a part of the result does. `|re|` and `|im|` are at most 1, `factor` is
 /// 1 or 0.5.
 fn scaled_exp(mut x: f64, mut factor: f64, mut re: f64, mut im: f64) -> C {
-    // Multiplies by e^x in at most two further steps, because `re` or `im` may be as small as the least subnormal number.
+    // If e^x alone would overflow, first multiplies by `e^EXP_LIMIT`, at most twice. The result can be finite, because `re` or `im` may be
+    // as small as the least subnormal number.
     for _ in 0..2 {
         if x > EXP_LIMIT {
             let e = factor * EXP_LIMIT.exp();
@@ -227,7 +228,7 @@ impl ComplexMath {
         // Scales by an even power of two, so that squares neither overflow nor underflow.
         let size = x.abs().max(y.abs());
         let (scale, back) = match size {
-            s if s > LARGE_PART => (0.0625, 4.0),
+            s if s > MAX_UNSCALED_PART => (0.0625, 4.0),
             s if s < 1e-290 => (2f64.powi(108), 2f64.powi(-54)),
             _ => (1.0, 1.0),
         };
@@ -388,7 +389,7 @@ impl ComplexMath {
             return C::new(x, y.atan());
         }
         let tiny = f64::MIN_POSITIVE.sqrt();
-        if x > LARGE_PART.sqrt() || y.abs() > LARGE_PART.sqrt() {
+        if x > MAX_UNSCALED_PART.sqrt() || y.abs() > MAX_UNSCALED_PART.sqrt() {
             let h = (x / 2.0).hypot(y / 2.0);
             return C::new(x / 4.0 / h / h, right_angle);
         }
@@ -410,7 +411,7 @@ fn circular_from_hyperbolic(f: fn(C) -> C, z: C) -> C {
 }
 
 fn is_large(z: C) -> bool {
-    z.re.abs() > LARGE_PART || z.im.abs() > LARGE_PART
+    z.re.abs() > MAX_UNSCALED_PART || z.im.abs() > MAX_UNSCALED_PART
 }
 
 /// Returns `ln |2z|` without overflow.

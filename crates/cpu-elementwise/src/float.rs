@@ -4,7 +4,8 @@
 pub(crate) trait Real: Copy {
     /// Returns `floor(self / b)` as `npy_divmod` does: derived from the exact remainder, so that it agrees with [`Real::remainder`].
     fn floor_divide(self, b: Self) -> Self;
-    /// Returns the remainder with the sign of `b`. `self % inf` is `self` or inf, `self % 0` is NaN.
+    /// Returns the remainder with the sign of `b`. For finite `self` and infinite `b` it is `self`, or `b` if the signs differ. `self % 0`
+    /// is NaN.
     fn remainder(self, b: Self) -> Self;
     /// Returns the maximum, or the first NaN if either operand is NaN.
     fn larger(self, b: Self) -> Self;

@@ -25,8 +25,8 @@ pub struct SelectedKernel {
 }
 
 impl SelectedKernel {
-    /// Changes the dtype of the arguments to `dtype`, whose elements the kernel reads as integers of the same size. If arguments and result
-    /// had the same dtype, changes that of the result, too.
+    /// Changes the argument dtypes to `dtype`, whose elements the kernel reads as integers of the same size. If arguments and result had
+    /// the same dtype, also changes the result dtype.
     pub(crate) fn with_argument_dtype(mut self, dtype: DType) -> SelectedKernel {
         if self.result == self.args[0] {
             self.result = dtype;
@@ -94,7 +94,8 @@ impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
     }
 }
 
-/// Computes the elements whose argument [`Unary::is_rare`], which the vectorised loop computed wrongly.
+/// Recomputes by [`Unary::apply_rare`] the elements whose argument is rare ([`Unary::is_rare`]). The vectorised loop gave wrong results for
+/// them.
 #[cold]
 #[inline(never)]
 fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
@@ -112,7 +113,8 @@ fn pass_len<const N: usize>(out_len: usize, args: [usize; N]) -> usize {
     args.into_iter().fold(out_len, usize::min).max(1)
 }
 
-/// Returns `arg` from index `start` on. An argument that ends before `start` is read cyclically and returned whole.
+/// Returns `arg` from index `start` on. Returns the whole of `arg` if it ends before `start`, because shorter arguments are read
+/// cyclically.
 #[inline(always)]
 fn tail_from<T>(arg: &[T], start: usize) -> &[T] {
     if start < arg.len() { &arg[start..] } else { arg }
@@ -145,7 +147,7 @@ impl<T: Element> FillLoop for WhereLoop<'_, T> {
         for (i, out) in out.chunks_mut(pass_len).enumerate() {
             let (conditions, a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len), tail_from(self.2, i * pass_len));
             for (((out, &condition), &a), &b) in out.iter_mut().zip(conditions).zip(a).zip(b) {
-                // A branch would compile to gathers from one of two addresses.
+                // With `if`, LLVM would select one of two addresses and load from it, which compiles to gathers.
                 *out = select_unpredictable(condition, a, b);
             }
         }

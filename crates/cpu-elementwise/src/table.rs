@@ -1,13 +1,15 @@
-//! The table of elementwise operations: one line per operation, with one scalar expression per class of dtypes. A line in this table
-//! adds an operation to the CPU backend.
+//! The table of elementwise operations: one line per operation, with one scalar expression per class of dtypes. A line in this table adds
+//! an operation to the CPU backend.
 //!
-//! The dtype classes are `bool`, `int`, `bits` (integers as unsigned ones, for operations that are the same for both), `exact` (`bool` and
-//! `bits`), `float` (float32 and float64), `complex`, `plain` (all but complex) and `any`. The last two take integers and floats as
-//! unsigned integers of their size. `serial_int` and `serial_complex` have no vector instructions, and are compiled for one SIMD level.
-//! float16 and bfloat16 use the float32 expression, rounded after each operation, unless the operation has a `plain` or `any` expression.
-//! The result type is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After an
-//! expression, a semicolon may introduce a test for rare arguments, for which the vectorised loop gives wrong results, and the scalar
-//! expression for those arguments.
+//! The dtype classes are `bool`, `int`, `bits`, `exact` (`bool` and `bits`), `float` (float32 and float64), `complex`, `plain` (all but
+//! complex) and `any`. `bits` takes signed integers as unsigned ones, for operations with the same bits for both. `plain` and `any` take
+//! integers and floats as unsigned integers of their size. `serial_int` and `serial_complex` have no vector instructions, and are compiled
+//! for one SIMD level. float16 and bfloat16 use the float32 expression, rounded after each operation, unless the operation has a `plain` or
+//! `any` expression. The result type is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD
+//! level.
+//!
+//! After an expression, a semicolon may introduce a test for rare arguments and the scalar expression for those arguments. The vectorised
+//! loop gives wrong results for rare arguments.
 
 use cuprum_core::ops::elementwise::*;
 use cuprum_core::{Complex, DType, Element, Op};
@@ -33,7 +35,7 @@ fn unchanged_dtype(dtype: DType) -> DType {
     dtype
 }
 
-/// Maps an element type to the type of its real part: itself unless complex.
+/// Maps an element type to the type of its real part. Types other than complex ones map to themselves.
 trait RealPart {
     type Real;
 }
@@ -57,7 +59,7 @@ macro_rules! result {
     };
 }
 
-/// Returns the kernel of one expression from the enclosing function, if the dtype belongs to the given dtype class.
+/// Makes the enclosing function return the kernel of one expression, if the dtype belongs to the given dtype class.
 macro_rules! class {
     (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
     (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };

@@ -176,7 +176,8 @@ impl<T: Real> LineTransform<T> for HalfToReal<T> {
         self.0.get_scratch_len()
     }
     fn run(&self, input: &mut [Complex<T>], output: &mut [T], scratch: &mut [Complex<T>]) -> Result<()> {
-        // The numbers at frequency 0 and at half the length must be real. NumPy ignores their imaginary parts, which the library rejects.
+        // The spectrum of real numbers is real at frequency 0 and, for an even length, at half the length. NumPy ignores imaginary parts
+        // there; realfft returns an error for them.
         input[0].im = T::zero();
         if self.0.len().is_multiple_of(2) {
             input[self.0.len() / 2].im = T::zero();

@@ -25,7 +25,7 @@ const MIN_PANEL_ROW_BYTES: usize = 128;
 /// Maximum number of lines (1-D slices) that are gathered and transformed together as a panel.
 const MAX_PANEL_LINES: usize = 64;
 /// Approximate cost in elementary operations of one element, per factor of two in the length of the transform.
-const COST_PER_ELEMENT_AND_BIT: usize = 2;
+const COST_PER_ELEMENT_AND_DOUBLING: usize = 2;
 /// Number of tasks per thread. Several tasks per thread balance the load.
 const TASKS_PER_THREAD: usize = 4;
 
@@ -118,10 +118,10 @@ fn panel_lines<T, L: LineTransform<T>>(transform: &L, inner: usize) -> usize {
     (PANEL_BYTES / line_bytes.max(1)).clamp(least, MAX_PANEL_LINES)
 }
 
-/// Returns the cost of all lines of a pass, in elementary operations.
+/// Returns the cost of a pass over `count` lines, in elementary operations.
 fn pass_cost<T, L: LineTransform<T>>(transform: &L, count: usize) -> usize {
     let n = transform.len_in().max(transform.len_out());
-    count.saturating_mul(n).saturating_mul(COST_PER_ELEMENT_AND_BIT * (usize::BITS - n.leading_zeros()) as usize)
+    count.saturating_mul(n).saturating_mul(COST_PER_ELEMENT_AND_DOUBLING * (usize::BITS - n.leading_zeros()) as usize)
 }
 
 /// The memory of a thread for its panels (groups of lines) and its transforms.
@@ -278,7 +278,8 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
         at
     }
 
-    /// Transforms the lines from number `first` on to `rows` without a copy. Returns `false` if the layout or the transform needs a copy.
+    /// Transforms lines directly from the array to `rows`, starting with line number `first`. Returns `false` if the layout or the
+    /// transform requires a copy of the lines.
     fn transform_in_memory<R, L: LineTransform<R, In = T>>(
         &self,
         transform: &L,

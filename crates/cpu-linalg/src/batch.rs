@@ -26,7 +26,7 @@ impl<'a> Batch<'a> {
         Batch { call, count, per_task: (MIN_TASK_COST / cost.max(1)).max(1), cost: cost.saturating_mul(count) }
     }
 
-    /// Returns the threads that compute one matrix: all, if there are fewer matrices than threads.
+    /// Returns the threads that compute one matrix: all threads if there are fewer matrices than threads, otherwise the calling thread.
     pub(crate) fn team(&self) -> Team {
         if self.count < threads::max_threads() { Team::All } else { Team::One }
     }
@@ -79,7 +79,7 @@ pub(crate) fn allocate_scratch(op: &'static str, size: StackReq) -> Result<MemBu
 
 /// The reason why a matrix has no result.
 pub(crate) enum Failure {
-    /// Index in the batch of a matrix without a result: the result does not exist, or an iteration did not converge.
+    /// The index of the matrix in the batch, and the reason: its result does not exist, or an iteration did not converge.
     Matrix(usize, LinAlgFailure),
     /// An error that does not depend on the values of the matrices, such as failed allocation.
     Other(Error),

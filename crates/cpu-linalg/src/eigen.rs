@@ -145,7 +145,7 @@ impl GeneralEigen for Complex<f64> {
     }
 }
 
-/// Scales columns of `n` elements to norm 1 with a real largest element, as LAPACK does.
+/// Scales columns of `n` elements to norm 1, and makes the largest element of each column real, as LAPACK does.
 fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
     for column in vectors.chunks_mut(n) {
         let largest = column.iter().fold(0.0f64, |max, v| max.max(v.largest_part()));

@@ -2,8 +2,10 @@
 //!
 //! Each task takes some matrices of a batch. A thread copies one matrix at a time into column-major scratch memory, decomposes it there,
 //! and copies the factors to the outputs. If there are fewer matrices than threads, LU, Cholesky and QR decompositions and triangular
-//! solutions use all threads for each matrix, by blocks of columns that depend on its extents alone. Results therefore do not depend on the number of threads. The interface is internal to
-//! `cuprum-backend-cpu` and changes with it.
+//! solutions use all threads for each matrix, by blocks of columns. The blocks depend only on the shape of the matrix, so results do not
+//! depend on the number of threads.
+//!
+//! The interface is internal to `cuprum-backend-cpu` and changes with it.
 #![forbid(unsafe_code)]
 
 mod batch;

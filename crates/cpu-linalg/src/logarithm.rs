@@ -9,7 +9,8 @@ use crate::batch::Batch;
 use crate::field::C;
 use crate::square_root::triangular_square_root;
 
-/// Largest norm of `x` for which the Padé approximant of log(1 + x) of degree 1, 2, ... is exact to double precision (table 2.1 of the paper).
+/// Largest norms of `x` for which the Padé approximants of log(1 + x) are exact to double precision, for degrees 1 to 7. Source: table 2.1
+/// of the paper.
 const PADE_MAX_NORMS: [f64; 7] = [
     1.586970738772063e-5,
     2.313807884242979e-3,
@@ -132,7 +133,7 @@ fn effective_norm(x: &[C], square: &mut [C], power: &mut [C], n: usize) -> f64 {
     }
     multiply_triangular(square, square, power, n);
     let fourth = norm_1(power, n).sqrt().sqrt();
-    // Degrees 1 and 2 use the bound from powers 2 and 3.
+    // The bound from powers 3 and 4 does not hold for degrees 1 and 2, so the result stays above the limit of degree 2.
     bound.min(third.max(fourth)).max(PADE_MAX_NORMS[1].next_up())
 }
 

@@ -134,7 +134,7 @@ fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: Ma
     team.for_each_block(x.rb_mut(), n.saturating_mul(n).saturating_mul(n) / 3, |first, mut block| {
         block.fill(T::zero());
         block.rb_mut().subrows_mut(first, n - first).diagonal_mut().fill(T::one());
-        // Columns of the inverse of the lower factor are zero above the diagonal.
+        // Columns of the inverse of the lower factor are zero above the diagonal, so the first solution starts at row `first`.
         let lower = factors.submatrix(first, first, n - first, n - first);
         solve_unit_lower_triangular_in_place(lower, block.rb_mut().subrows_mut(first, n - first), Par::Seq);
         solve_upper_triangular_in_place(factors, block, Par::Seq);
@@ -294,7 +294,7 @@ fn product<T: Field>(sign: T, values: &[T]) -> T {
     sign.times(Float::exp(log))
 }
 
-/// Returns `sign` times the phase `v / |v|` of each of `values`, and the sum of the logarithms of their magnitudes.
+/// Returns the product of `sign` and the phases `v / |v|` of all `values`, and the sum of the logarithms of their magnitudes.
 fn sign_and_log_of_product<T: Field>(mut sign: T, values: &[T]) -> (T, T::Base) {
     let mut log = T::Base::zero();
     for value in values {

@@ -57,7 +57,7 @@ impl<'a, T: Field> Matrices<'a, T> {
         self.copy_with(n, self.strides, self.rows, to, |v| v);
     }
 
-    /// Copies `value` of each element of matrix `n` of the batch to `to`, in column-major order.
+    /// Copies matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`.
     pub(crate) fn copy_converted<U>(&self, n: usize, to: &mut [U], value: impl Fn(T) -> U) {
         self.copy_with(n, self.strides, self.rows, to, value);
     }
@@ -72,13 +72,13 @@ impl<'a, T: Field> Matrices<'a, T> {
         self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, T::conjugate);
     }
 
-    /// Copies `value` of each element of the conjugate transpose of matrix `n` of the batch to `to`, in column-major order.
+    /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`.
     pub(crate) fn copy_adjoint_converted<U>(&self, n: usize, to: &mut [U], value: impl Fn(T) -> U) {
         self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, |v| value(v.conjugate()));
     }
 
-    /// Copies `value` of each element of matrix `n` to `to`, as columns of `rows` elements. `down` and `across` are the source strides
-    /// along a column and along a row of the copy.
+    /// Copies matrix `n` of the batch to `to`, as columns of `rows` elements, and converts each element by `value`. `down` and `across` are
+    /// the source strides along a column and along a row of the copy.
     fn copy_with<U>(&self, n: usize, [down, across]: [isize; 2], rows: usize, to: &mut [U], value: impl Fn(T) -> U) {
         let start = self.start(n);
         for (block, columns) in to.chunks_mut(rows * TRANSPOSE_BLOCK).enumerate() {

@@ -16,14 +16,14 @@ use crate::square_root::triangular_square_root;
 use crate::widen::Widen;
 
 /// The Schur decomposition of one matrix in complex numbers: the triangular form and the unitary basis.
-struct ComplexForm {
+struct ComplexSchurForm {
     t: Vec<C>,
     z: Vec<C>,
     /// Whether the function of the matrix is a real matrix.
     has_real_values: bool,
 }
 
-/// A double-precision element type of matrices whose functions can be computed.
+/// A double-precision element type of matrices to which matrix functions can be applied.
 pub(crate) trait FunctionArgument: Sized + Copy {
     /// Whether the type is real.
     const IS_REAL: bool;
@@ -44,8 +44,9 @@ impl FunctionArgument for C {
     }
 }
 
-impl ComplexForm {
-    /// Converts a Schur form to complex numbers. The 2-by-2 diagonal blocks of a real form become triangular.
+impl ComplexSchurForm {
+    /// Sets `self` to the Schur form `t` with the unitary matrix `z`, converted to complex numbers. The 2-by-2 diagonal blocks of a real
+    /// form become triangular.
     fn assign<W: FunctionArgument>(&mut self, t: &[W], z: &[W], n: usize) {
         let copy = |to: &mut [C], from: &[W]| to.iter_mut().zip(from).for_each(|(to, v)| *to = v.into_complex());
         copy(&mut self.t, t);
@@ -108,7 +109,7 @@ pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call,
     let items = output.elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n * n);
     let scratch = || {
         let real = (batch.zeros::<T::Wide>(n * n)?, batch.zeros::<T::Wide>(n * n)?);
-        let form = ComplexForm { t: batch.zeros(n * n)?, z: batch.zeros(n * n)?, has_real_values: false };
+        let form = ComplexSchurForm { t: batch.zeros(n * n)?, z: batch.zeros(n * n)?, has_real_values: false };
         let result = (batch.zeros::<C>(n * n)?, batch.zeros::<C>(n * n)?);
         let logarithm = matches!(function, MatrixFunction::Logarithm).then(|| LogarithmScratch::new(&batch, n)).transpose()?;
         Ok((SchurScratch::new(&batch, n)?, real, form, result, logarithm))

@@ -18,8 +18,8 @@ use crate::columns::{BLOCK_COLUMNS, Team};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
-/// Replaces `a` (m, n) by its upper factor, with the Householder vectors below the diagonal and their coefficients in `reflections`, panel by
-/// panel. Each panel has as many columns as `reflections` has rows.
+/// Replaces `a` (m, n) by its upper factor, with the Householder vectors below the diagonal. Writes the coefficients of the vectors to
+/// `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
 #[inline(never)]
 fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflections: MatMut<'_, T>, stack: &mut MemStack) -> Result<()> {
     let (block, k) = reflections.shape();
@@ -59,7 +59,8 @@ fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_,
             columns.fill(T::zero());
             let end = start + columns.ncols();
             columns.rb_mut().subrows_mut(start, end - start).diagonal_mut().fill(T::one());
-            // A panel of reflections to the right of these columns does not change columns of the identity.
+            // These columns of the identity are zero from row `end` on. Panels of reflections that start at row `end` or below do not
+            // change them.
             for first in (0..k.min(end)).step_by(block).rev() {
                 let (rows, width) = (m - first, block.min(k - first));
                 let panel = basis.submatrix(first, first, rows, width);

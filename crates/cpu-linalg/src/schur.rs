@@ -1,8 +1,8 @@
 //! Schur decompositions, computed in double precision.
 //!
-//! faer reduces a matrix to Hessenberg form and then iterates. Its iteration for one matrix is private, so the public QZ iteration is applied
-//! to the pair of the matrix and the identity. It gives `a = q @ s @ zᴴ` and `1 = q @ p @ zᴴ`. The triangular matrix `p` is unitary,
-//! and therefore diagonal up to rounding errors. It follows that `a = z @ (pᴴ @ s) @ zᴴ`.
+//! faer reduces a matrix to Hessenberg form and then iterates. Its iteration for one matrix is private, so the public QZ iteration is
+//! applied to the pair of the matrix and the identity. It gives `a = q @ s @ zᴴ` and `1 = q @ p @ zᴴ`. The triangular matrix `p` is
+//! unitary, and therefore diagonal up to rounding errors. It follows that `a = z @ (pᴴ @ s) @ zᴴ`.
 
 use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
 use cuprum_core::{Call, Complex, Outcome, Result};
@@ -27,15 +27,15 @@ use crate::widen::Widen;
 /// Tolerance for the magnitudes on the diagonal of `p`, which are 1 for a unitary `p`. The deviation is larger if the iteration did not
 /// converge.
 const UNITARITY_TOLERANCE: f64 = 1e-6;
-/// Maximum number of restarts of the iteration.
-const MAX_ROUNDS: usize = 20;
+/// Maximum number of runs of the QZ iteration for one matrix.
+const MAX_QZ_RUNS: usize = 20;
 
 /// A double-precision type of matrices with a Schur form.
 pub(crate) trait SchurForm: Field<Base = f64> {
     /// Returns the memory that [`SchurForm::iterate`] needs for matrices of extent `n`.
     fn iteration_scratch(n: usize, parameters: GeneralizedSchurParams) -> StackReq;
-    /// Replaces the Hessenberg matrix `h` and the identity `p` by the triangular matrices of the QZ iteration, and multiplies `z` by its
-    /// transformations.
+    /// Replaces the Hessenberg matrix `h` and the identity `p` by the triangular matrices of the QZ iteration. Multiplies `z` by the
+    /// transformations of the iteration.
     fn iterate(h: MatMut<'_, Self>, p: MatMut<'_, Self>, z: MatMut<'_, Self>, stack: &mut MemStack, parameters: GeneralizedSchurParams);
     /// Returns whether `t` is upper triangular, except for separate 2-by-2 blocks on the diagonal of a real matrix.
     fn is_schur_form(t: &[Self], n: usize) -> bool;
@@ -194,10 +194,10 @@ impl<W: SchurForm> SchurScratch<W> {
                 h.rb_mut().col_mut(column).subrows_mut((column + 2).min(n), n.saturating_sub(column + 2)).fill(W::zero());
             }
             // faer treats an element below the diagonal as zero if it is small relative to its neighbours, so clustered eigenvalues may not
-            // converge. LAPACK compares the element with the norm of the matrix. Elements that are small in this sense are set to zero
-            // between rounds.
+            // converge. LAPACK compares the element with the norm of the matrix. Elements that are small relative to the norm are therefore
+            // set to zero between runs of the iteration.
             let negligible = f64::EPSILON * t.iter().map(|v| v.magnitude() * v.magnitude()).sum::<f64>().sqrt();
-            for _ in 0..MAX_ROUNDS {
+            for _ in 0..MAX_QZ_RUNS {
                 t.iter_mut().skip(1).step_by(n + 1).filter(|v| v.magnitude() <= negligible).for_each(|v| *v = W::zero());
                 if W::is_schur_form(t, n) {
                     break;
@@ -229,7 +229,7 @@ fn set_to_identity<W: Zero + One + Copy>(matrix: &mut [W], n: usize) {
     matrix.iter_mut().step_by(n + 1).for_each(|v| *v = W::one());
 }
 
-/// Computes the Schur form and the unitary matrix of each matrix.
+/// Computes the Schur form and the unitary basis of each matrix.
 pub(crate) fn decompose<T: Widen<Wide: SchurForm>>(call: &Call) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let n = a.rows;

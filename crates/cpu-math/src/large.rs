@@ -48,13 +48,14 @@ fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
         let pair = (TWO_OVER_PI[word + i] as u128) << 64 | TWO_OVER_PI[word + i + 1] as u128;
         (pair << shift >> 64) & u64::MAX as u128
     };
-    // Computes the product of the selected bits and the mantissa, modulo 2^192.
+    // Multiplies the selected bits of 2/pi by the mantissa, modulo 2^192.
     let low = mantissa * window(2);
     let middle = mantissa * window(1) + (low >> 64);
     let high = (mantissa * window(0) + (middle >> 64)) as u64;
     let quadrants = (high as u128) << 64 | middle & u64::MAX as u128;
-    // The first two bits are the number of whole quarter turns. The other bits are read as a signed fraction from -1/2 to 1/2 of a quarter
-    // turn. If the fraction is negative, the number of quarter turns is one higher, which rounds to the nearest multiple of pi/2.
+    // The first two bits of the product are the number of whole quarter turns. Its other bits are read as a signed fraction from -1/2 to
+    // 1/2 of a quarter turn. If the fraction is negative, the number of quarter turns is one higher, which rounds to the nearest multiple
+    // of pi/2.
     let fraction = (quadrants << 2 | (low & u64::MAX as u128) >> 62) as i128;
     let quadrant = (high >> 62) + (fraction < 0) as u64;
     let head = fraction as f64;

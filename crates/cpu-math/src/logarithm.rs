@@ -162,7 +162,8 @@ fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: 
             (product, low.madd::<I>(T::of(s), head.madd::<I>(T::of(s_low), head.fma::<I>(T::of(s), -product))))
         }
     };
-    // `fast_two_sum` needs its larger operand first: the product is exact, and either 0 or larger in magnitude than `head`.
+    // `fast_two_sum` needs the operand of larger magnitude first, or 0. The product is exact, and it is either 0 or larger in magnitude
+    // than `head`.
     let (sum, rest) = fast_two_sum(n * T::of(scale_2[0]), head);
     sum + (n.madd::<I>(T::of(scale_2[1]), low) + rest)
 }

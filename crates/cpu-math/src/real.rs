@@ -140,7 +140,7 @@ macro_rules! real {
             }
             #[inline(always)]
             fn nearest_quarter_turn(self) -> (Self, QuarterTurns<Self>) {
-                // Adding this number, 1.5 * 2^mantissa, leaves no fraction bits, so that the sum is rounded to an integer.
+                // 1.5 * 2^(number of mantissa bits). Adding it leaves no fraction bits, so the sum is rounded to an integer.
                 const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + ROUNDING_SHIFT;
                 (shifted - ROUNDING_SHIFT, QuarterTurns(shifted))

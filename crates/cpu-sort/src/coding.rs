@@ -31,7 +31,7 @@ impl KeyOrder {
 pub(super) struct KeyCoder {
     /// Bits of a key to invert, so that unsigned comparison gives the requested order.
     flip: u64,
-    /// The first key in that order, with the bits of `flip` inverted.
+    /// The key that comes first in the requested order, after inversion of the `flip` bits. Distances are measured from it.
     least: u64,
 }
 

@@ -3,7 +3,7 @@
 use cuprum_core::Result;
 use cuprum_cpu_base::threads;
 
-/// Maximum number of possible keys, from the least to the greatest one, for a counting sort. The counters fit the second-level cache.
+/// Maximum size of the key range (greatest minus least key, plus 1) that a counting sort takes. Its counters fit the second-level cache.
 pub(super) const MAX_KEY_RANGE: u64 = 1 << 16;
 /// Minimum number of elements per task.
 const MIN_TASK_ELEMENTS: usize = 1 << 16;
@@ -39,7 +39,7 @@ pub(super) fn counting_sort<T: Copy + Send + Sync>(
             counts.iter().map(|sets| sets.iter().map(|&n| n as usize).sum()).collect::<Vec<usize>>()
         },
     )?;
-    // `ends` becomes the end index of each key in the sorted row.
+    // `ends[key]` becomes the index after the last element with that key in the sorted row.
     let mut ends = vec![0; range];
     counts.iter().for_each(|counts| ends.iter_mut().zip(counts).for_each(|(end, count)| *end += count));
     let mut at = 0;

@@ -8,7 +8,7 @@ pub trait Unsigned: Copy + Ord + Default + Send + Sync + 'static {
     const ALL_ONES: Self;
     /// Widens to 64 bits.
     fn to_u64(self) -> u64;
-    /// Truncates to the lowest bits.
+    /// Converts from 64 bits, keeping only the lowest bits that the type holds.
     fn from_u64(wide: u64) -> Self;
 }
 macro_rules! unsigned {

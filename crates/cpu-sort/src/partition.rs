@@ -15,14 +15,15 @@ const MIN_TASK_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Approximate cost per record of one partition pass, in elementary operations.
 const COST_PER_RECORD: usize = 4;
 
-/// A radix digit: a bit range of the distance between a record's key and a base key.
+/// A radix digit of a record: a range of bits of the distance from a base record to that record (see [`Record::digit`]).
 #[derive(Clone, Copy)]
 pub(super) struct Digit<R> {
-    /// A record with index 0 whose key is less than or equal to the key of every record. Digits are taken from the distance to this key.
+    /// A record with index 0 whose key is at most the key of every sorted record. Digits are taken from the distance to this record.
     pub base: R,
-    /// Number of key bits below the digit.
+    /// Number of bits of the distance below the digit. They include the bits of the index in records that hold key and index in one
+    /// integer.
     pub shift: u32,
-    /// Number of bits of the digit. No key distance has bits above the digit.
+    /// Number of bits of the digit.
     pub bits: u32,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct RecordSource<'a, T, F> {
 }
 
 impl<T: Copy, F> RecordSource<'_, T, F> {
-    /// Returns an iterator over the records of the `len` values from index `start` on.
+    /// Returns an iterator over the records made from the values `start..start + len`.
     #[inline(always)]
     pub fn records<R>(&self, start: usize, len: usize) -> impl Iterator<Item = R>
     where
@@ -93,7 +94,8 @@ impl DigitCounts {
         Ok(DigitCounts { chunk, by_chunk })
     }
 
-    /// Copies the records whose digit is below `wanted` to `out`, in their order. The length of `out` is the number of such records.
+    /// Copies the records whose digit is below `wanted` to `out`, in the order of `source`. The length of `out` must be the number of these
+    /// records.
     pub fn copy_records_below<T, R, F>(&self, source: &RecordSource<T, F>, digit: Digit<R>, wanted: usize, mut out: &mut [R])
     where
         T: Copy + Sync,
@@ -183,7 +185,7 @@ where
         len.saturating_mul(COST_PER_RECORD),
         || vec![CacheLine::ZERO; buckets.totals.len()],
         |lines, (start, mut ranges)| {
-            // The drop of `stores` at the end of the task makes the task's stores visible to other threads.
+            // Dropping `stores` at the end of the task makes the non-temporal stores visible to other threads.
             let stores = NonTemporal::default();
             for record in source.records(start, counts.chunk.min(len - start)) {
                 // SAFETY: every value of the digit has a bucket, and every bucket has a cache line and an index range. The

@@ -1,8 +1,7 @@
 //! Radix sort of records. All threads split long rows into buckets by the most significant key bits. One thread sorts each bucket that fits
 //! a cache: in SIMD registers where possible, otherwise by radix passes from the least significant digit on.
 //!
-//! The radix passes are stable, and other sorts compare whole records (key and index). So the result does not depend on the number of
-//! threads.
+//! The radix passes are stable, and all other sorts compare key and index. Therefore the result does not depend on the number of threads.
 
 use std::mem::swap;
 
@@ -15,14 +14,16 @@ use crate::partition::{Buckets, Digit, DigitCounts, RecordSource, partition};
 use crate::record::Record;
 use crate::vector::{self, SelectNth, SortRows};
 
-/// Maximum number of records in one task. [`sort_records`] sorts as many on one thread without splitting them into buckets.
+/// Maximum number of records in one task. [`sort_records`] sorts up to this many records on one thread, without splitting them into
+/// buckets.
 pub(super) const MAX_SERIAL_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
 /// Minimum number of records per bucket. Smaller buckets would leave many cache lines half full.
 const MIN_BUCKET_RECORDS: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
 /// Base-2 logarithm of the desired number of buckets. Grouping of digit values may double that number. The write-combining buffers, one
 /// cache line per bucket, fit the second-level cache.
 const BUCKET_BITS: u32 = 10;
-/// Number of bits that a digit has in excess of [`BUCKET_BITS`], so that uneven keys still give buckets of even size.
+/// Number of digit bits beyond those that bucket numbers need. The finer digit gives buckets of similar sizes even if the keys are not
+/// uniformly distributed.
 const EXTRA_DIGIT_BITS: u32 = 6;
 /// Maximum size in bytes of a bucket that one thread sorts. Larger buckets exceed the second-level cache.
 const MAX_SERIAL_BYTES: usize = 2 << 20;
@@ -30,16 +31,19 @@ const MAX_SERIAL_BYTES: usize = 2 << 20;
 const MIN_RADIX_LEN: usize = 192;
 /// Maximum number of bits of a digit in a radix pass of one thread. The counters and offsets of a digit fit the first-level cache.
 const MAX_DIGIT_BITS: u32 = 11;
-/// Number of key bits sorted by radix passes in excess of log2 of the number of records. An insertion sort then moves few records.
+/// The radix passes sort this many key bits more than log2 of the number of records. The insertion sort that follows then moves few
+/// records.
 const EXTRA_SORTED_BITS: u32 = 7;
 /// Approximate cost of sorting one record, in elementary operations.
 const COST_PER_RECORD: usize = 16;
 
 /// Destination of sorted records, such as outputs to which the records are decoded.
 pub(super) trait SortSink<R>: Send + Sized {
-    /// Returns the number of records that the destination takes. Records after them are not sorted.
+    /// Returns the number of records that the destination takes: the first ones in sorted order. The order of the other records does not
+    /// matter.
     fn len(&self) -> usize;
-    /// Returns the only index whose record must be exact, as in `partition`. Returns `None` for a full sort.
+    /// For a partition (`numpy.partition`), returns the one index at which the output must equal the sorted output. Returns `None` for a full
+    /// sort.
     fn partition_index(&self) -> Option<usize> {
         None
     }
@@ -49,7 +53,8 @@ pub(super) trait SortSink<R>: Send + Sized {
     fn write_records(self, records: &[R]);
 }
 
-/// Sorts the records of `source` by their keys and writes them to `sink`. `ends` are the least and greatest record.
+/// Sorts the records of `source` by their keys and writes them to `sink`. `ends` are a record with the least key and a record with the
+/// greatest key.
 ///
 /// `index_bits` is the number of low bits of each record that hold the element's index; the bits above them are the key.
 pub(super) fn sort<T, R, F, S>(source: &RecordSource<T, F>, index_bits: u32, ends: (R, R), sink: S) -> Result<()>
@@ -62,8 +67,8 @@ where
     let len = source.values.len();
     let base = ends.0.without_index(index_bits);
     let bits = ends.1.distance_bits(base, index_bits).max(1);
-    // The digit has more bits than bucket numbers need, if the keys have as many. Each bucket then takes several successive digit values,
-    // so that buckets have similar sizes.
+    // If the keys have enough bits, the digit has more bits than bucket numbers need. Each bucket then takes several consecutive digit
+    // values, so that buckets have similar sizes.
     let full = (len >> BUCKET_BITS).max(MIN_BUCKET_RECORDS);
     let is_short = bits <= BUCKET_BITS;
     let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_DIGIT_BITS) };
@@ -103,7 +108,7 @@ fn prefix_count_for_sum(totals: &[usize], len: usize) -> usize {
     totals.iter().take_while(short).count()
 }
 
-/// Sorts one bucket or run that an earlier pass formed and writes the records to `sink`. `index_bits` is as in [`sort`].
+/// Sorts a subset of the records, such as a bucket or a run of equal keys, and writes the result to `sink`. `index_bits` is as in [`sort`].
 pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], index_bits: u32, sink: S) -> Result<()> {
     if records.len() <= MAX_SERIAL_RECORDS {
         let mut blocks = BlockSorter::new(records.len());
@@ -138,7 +143,8 @@ fn write_sorted<R: Record, S: SortSink<R>>(records: &[R], mut sink: S) {
     threads::for_each(tasks.into_iter(), records.len(), || (), |_, (part, sink)| sink.write_records(part));
 }
 
-/// Moves the record with index `nth` in sorted order to that index, within its bucket. `totals` are the bucket sizes.
+/// Moves the record with index `nth` in sorted order to that index. Only the bucket that contains the index is reordered. `totals` are the
+/// bucket sizes.
 fn select_nth_in_buckets<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
     let mut begin = 0;
     for &total in totals {
@@ -194,7 +200,8 @@ impl<R: Record> Loop for RecordExtremes<'_, R> {
 pub(super) struct BlockSorter<R> {
     /// Scratch records for the longest block; empty if the allocation failed.
     scratch: HostVec<R>,
-    /// For each digit value: first the number of records with that value, then the index at which the next of them is written.
+    /// Per digit value, the number of records during the counting loop. During the scatter loop, the destination index of the next record
+    /// with that value.
     buckets: Option<Box<[u32; 1 << MAX_DIGIT_BITS]>>,
 }
 
@@ -255,7 +262,7 @@ impl<R: Record> BlockSorter<R> {
     }
 }
 
-/// Moves the records of `from` to `to` in the order of `digit`, stably. Returns `false` without moving records if one bucket holds all.
+/// Moves the records of `from` to `to`, sorted stably by `digit`. Returns `false` without moving records if all have the same digit value.
 fn scatter_by_digit<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
     let in_use = &mut buckets[..digit.value_count()];
     in_use.fill(0);

@@ -8,11 +8,13 @@ use crate::vector::RegisterKey;
 pub(super) trait Record: Pod + Ord + Default + Send + Sync + RegisterKey {
     /// Number of records per cache line.
     const RECORDS_PER_LINE: usize = 64 / size_of::<Self>();
-    /// Maximum length of a row of these records that the sorting network of the module `network` sorts. 0 if the network sorts none.
+    /// Maximum row length for which the module `network` sorts rows of this record type. 0 if it never does.
     const MAX_NETWORK_LEN: usize = 0;
-    /// Returns the distance of this record's key from the key of `base`, shifted right by `shift`. The key of `base` must not be greater.
+    /// Returns the distance from `base` to this record as integers, shifted right by `shift`. For a [`KeyIndexPair`], this is the distance
+    /// of the keys. The key of `base` must not be greater than this record's key.
     fn digit(self, base: Self, shift: u32) -> usize;
-    /// Returns the number of bits of the distance of this record's key from the key of `base`, without the lowest `index_bits` bits.
+    /// Returns the bit length of the distance from the key of `base` to this record's key. `index_bits` is the number of low bits that hold
+    /// the index.
     fn distance_bits(self, base: Self, index_bits: u32) -> u32;
     /// Returns the record with its lowest `index_bits` bits, which hold the index, set to 0.
     fn without_index(self, index_bits: u32) -> Self;
@@ -43,7 +45,7 @@ macro_rules! record {
 }
 record! { u32, 256; u64, 16; }
 
-/// A record of a 64-bit key and its index, for keys that leave no bits for the index in one integer.
+/// A record with the key and the index in separate integers, for keys and indices that do not fit in 64 bits together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub(super) struct KeyIndexPair {

@@ -8,7 +8,7 @@ use cuprum_cpu_base::simd::{self, Level};
 
 use crate::vector::{MAX_LANES, RegisterKey, RegisterLoop, Simd};
 
-/// Returns whether an exchange of lane `lane` with lane `lane ^ mask` leaves the greater key in `lane`.
+/// Returns whether the compare-exchange of lanes `lane` and `lane ^ mask` leaves the greater key in `lane`.
 const fn keeps_greater_key(lane: usize, mask: usize) -> bool {
     lane & 1 << mask.ilog2() != 0
 }
@@ -32,7 +32,7 @@ macro_rules! avx512 {
         struct $name {
             /// Permutation indices that reverse groups of 8 and of 16 lanes.
             mirrors: [__m512i; 2],
-            /// The bit masks that [`upper_lanes`] returns for the masks 1, 2, 4 and 8.
+            /// The bit masks `upper_lanes(1)`, `upper_lanes(2)`, `upper_lanes(4)` and `upper_lanes(8)`.
             upper: [$mask_type; 4],
         }
 
@@ -181,7 +181,7 @@ macro_rules! avx2 {
         struct $name {
             /// Mask whose bits are inverted in keys, so that the signed comparisons of AVX2 give the unsigned order.
             order: __m256i,
-            /// Lane masks of the lanes that [`upper_lanes`] returns for the masks 1, 2 and 4.
+            /// Vector masks that select the lanes of the bit masks `upper_lanes(1)`, `upper_lanes(2)` and `upper_lanes(4)`.
             upper: [__m256i; 3],
         }
 

@@ -19,7 +19,7 @@ use crate::vector::{self, MAX_LANES};
 /// Approximate cost of sorting one element, in elementary operations.
 const COST_PER_ELEMENT: usize = 16;
 
-/// Number of records of short rows that are sorted as one batch. They fit the first-level cache.
+/// Target number of records in a batch of short rows. A batch of this size fits the first-level cache.
 const BATCH_RECORDS: usize = 1 << 11;
 
 /// Maximum length of a row that one thread sorts if there are enough rows for all threads, unless [`max_serial_row`] allows longer rows.
@@ -28,15 +28,15 @@ const MAX_SERIAL_ROW: usize = 1 << 18;
 /// Division of the elements into rows that are sorted separately.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// Rows of this number of elements each.
+    /// Rows of equal length. The value is the number of elements per row.
     Uniform(usize),
     /// Segments between consecutive offsets, which start at 0 and end with the number of elements. All sorted elements are written;
     /// [`SortOutputs::keep`] does not apply.
     Offsets(&'a [i64]),
 }
 
-/// Outputs of a sort: the first `keep` sorted values of each row, their indices plus `base`, or both. With `nth`, only the element with
-/// that sorted index must be at its sorted position, as in `partition`.
+/// Outputs of a sort: the first `keep` sorted values of each row, their indices plus `base`, or both. With `nth`, only the element with the
+/// sorted index `nth` must be at its sorted position, as in `numpy.partition`.
 pub(super) struct SortOutputs<'a, T> {
     pub keep: usize,
     pub base: i64,
@@ -59,7 +59,7 @@ impl<'a, T> SortOutputs<'a, T> {
         (SortOutputs { keep, base, nth, values, indices }, SortOutputs { keep, base, nth, values: more_values, indices: more_indices })
     }
 
-    /// Splits the outputs into parts of `rows` rows each; the last part may be shorter.
+    /// Splits the outputs into parts of `rows` rows each. The last part may have fewer rows.
     pub fn split_into_rows(mut self, rows: usize) -> Vec<SortOutputs<'a, T>> {
         let chunk = rows * self.keep;
         let mut parts = Vec::with_capacity(self.len().div_ceil(chunk));
@@ -203,7 +203,8 @@ impl<T: Real, R: Record, D: Decode<T, R>> SortSink<R> for DecodingSink<'_, T, D>
     }
 }
 
-/// Calls `body` for each row and the outputs of that row, on several threads, each with its own state. `cost` is the cost per element.
+/// Calls `body` for each row and the outputs of that row, on several threads. `init` creates the state of a thread. `cost` is the cost per
+/// element.
 pub(super) fn for_each_row<T: Send + Sync, S>(
     from: &[T],
     rows: Rows,
@@ -307,7 +308,7 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
         }
         let keep = results.len();
         let sorted = if keep <= row.len() / 4 {
-            // Only the first `keep` records of the row need to be sorted.
+            // Selects the first `keep` records of the row before sorting them, because the others are not written.
             blocks.select_nth(records, keep);
             blocks.sort(&mut records[..keep], index_bits)
         } else {
@@ -375,8 +376,8 @@ impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for EncodeRecords<'_, T, R, F> {
     }
 }
 
-/// Decodes the first `keep` records (see [`SortOutputs`]) of each run of `run` records. The loop owns the decoder, for the same reason as
-/// [`EncodeRecords`].
+/// Decodes the first `keep` records (see [`SortOutputs`]) of each run of `run` records. The loop owns the decoder, so the compiler knows
+/// that the outputs do not overlap the captures of its closures.
 struct DecodeRuns<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],

@@ -11,7 +11,7 @@ use cuprum_cpu_base::views::{Elements, Output};
 
 use crate::Ordered;
 
-/// Number of searched values per task.
+/// Number of values to search for per task.
 const TASK_VALUES: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
 const INTERLEAVED_SEARCHES: usize = 16;
@@ -41,8 +41,8 @@ fn search_sorted<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out:
     );
 }
 
-/// Writes to `out` the number of elements of `sorted` before each value. `key` returns the key of a value, and `before` returns whether an
-/// element is before the value with the given key.
+/// Writes to `out`, for each of `values`, the number of elements of `sorted` that precede it. `key` returns the key of a value. `before`
+/// returns whether an element of `sorted` precedes the value with the given key.
 pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
     sorted: &[T],
     values: &[V],
@@ -55,13 +55,13 @@ pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
         let mut keys = [K::default(); INTERLEAVED_SEARCHES];
         keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
         let mut at = [0; INTERLEAVED_SEARCHES];
-        // The insertion index of each search is in `at..=at + left`. `left` is the same for all searches, and halves in each step.
+        // The insertion index of each search is in `at..=at + left`. `left` is the same for all searches, and about halves in each step.
         let mut left = sorted.len();
         while left > 0 {
             let half = left.div_ceil(2);
             for (at, &key) in at.iter_mut().zip(&keys) {
                 let middle = *at + half;
-                // The minimum replaces a check of bounds. Branches would be mispredicted half of the time.
+                // `min` replaces a bounds check. `select_unpredictable` avoids a branch that would be mispredicted half of the time.
                 let is_before = before(sorted[(middle - 1).min(last)], key);
                 *at = select_unpredictable(is_before, middle, *at);
             }

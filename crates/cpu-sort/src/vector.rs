@@ -22,7 +22,7 @@ const MAX_LEN_IN_REGISTERS: usize = if cfg!(debug_assertions) { 1 << 10 } else {
 pub(super) const MAX_LANES: usize = 16;
 /// Minimum number of keys for a pivot from nine registers; fewer keys use three.
 const MIN_LEN_FOR_NINE_REGISTERS: usize = 1024;
-/// Number of registers that one iteration of the loop partitions.
+/// Number of registers that one iteration of the main loop of [`partition`] handles.
 const UNROLL: usize = 4;
 
 /// SIMD registers of keys. A value of the type proves that the processor supports the instructions. All methods must be inlined into
@@ -71,7 +71,7 @@ macro_rules! each {
     ($row:ident in $rows:ident $body:block) => { each! { $row in $rows $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 } };
     ($row:ident in $rows:ident $body:block $($n:literal)*) => {
         $(if $n < $rows {
-            // The remainder keeps the index in bounds also where the condition is false.
+            // `% $rows` keeps the index in bounds even in branches whose condition is false.
             let $row = $n % $rows;
             $body
         })*
@@ -123,7 +123,8 @@ fn sort_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
     }
 }
 
-/// Merges sorted lanes pairwise until each group of `lanes` lanes is sorted, read register by register.
+/// Merges sorted lanes pairwise until the keys of each group of `lanes` lanes are sorted. Within a group, the sorted order goes register by
+/// register.
 #[inline(always)]
 fn merge_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
     merge_sequences(simd, rows, 2);

@@ -11,7 +11,7 @@ pub(crate) trait SparseElement: Element {
     /// Returns `self - other`. Bools cannot be subtracted; for them the result is `self`.
     fn minus(self, other: Self) -> Self;
     /// Returns `self / divisor`. Integers and bools return `self`, because only floating-point and complex systems are solved.
-    fn over(self, divisor: Self) -> Self;
+    fn divided_by(self, divisor: Self) -> Self;
     fn is_zero(self) -> bool {
         self == Self::ZERO
     }
@@ -30,7 +30,7 @@ impl SparseElement for bool {
     fn minus(self, _: bool) -> bool {
         self
     }
-    fn over(self, _: bool) -> bool {
+    fn divided_by(self, _: bool) -> bool {
         self
     }
 }
@@ -50,7 +50,7 @@ macro_rules! integers {
             fn minus(self, other: $t) -> $t {
                 self.wrapping_sub(other)
             }
-            fn over(self, _: $t) -> $t {
+            fn divided_by(self, _: $t) -> $t {
                 self
             }
         }
@@ -75,7 +75,7 @@ macro_rules! inexact {
                 self - other
             }
             #[inline(always)]
-            fn over(self, divisor: $t) -> $t {
+            fn divided_by(self, divisor: $t) -> $t {
                 self / divisor
             }
         }

@@ -9,7 +9,7 @@ use cuprum_cpu_base::views::Elements;
 
 use crate::index::Index;
 
-/// Target for the number of elements plus the number of rows of a task. Rows count, so that a task of empty rows is bounded too.
+/// Target size of a task, in elements plus rows. Rows count too, which limits the number of empty rows in a task.
 const TASK_ELEMENTS: usize = 1 << 13;
 
 /// The sparsity structure of a matrix in CSR format. The constructor checks `indptr`.
@@ -40,14 +40,14 @@ impl<'a, I: Index> Structure<'a, I> {
         self.indptr.len() - 1
     }
 
-    /// Returns the range of the elements of a row in `indices` and in the values.
+    /// Returns the range of a row's elements in `indices` and in the array of values.
     #[inline(always)]
     pub fn row(&self, row: usize) -> Range<usize> {
         self.indptr[row].to_usize()..self.indptr[row + 1].to_usize()
     }
 
-    /// Divides the rows into tasks of consecutive rows. Each has about the same number of elements plus rows. The result depends only on
-    /// `indptr`.
+    /// Divides the rows into tasks of consecutive rows. In all tasks, the number of elements plus the number of rows is about the same. The
+    /// result depends only on `indptr`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -60,7 +60,7 @@ impl<'a, I: Index> Structure<'a, I> {
         let mut start = 0;
         while start < rows {
             let limit = weight(start) + TASK_ELEMENTS;
-            // A task ends with the first row that reaches the limit. A task has at least one row.
+            // A task ends before the first row that would exceed the limit, but has at least one row.
             let (mut low, mut high) = (start + 1, rows);
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
@@ -78,7 +78,7 @@ impl<'a, I: Index> Structure<'a, I> {
     }
 }
 
-/// An index out of bounds: the first one that any thread found.
+/// Record of the first out-of-bounds column index that any thread found.
 pub(crate) struct OutOfBounds(OnceLock<i64>);
 
 impl OutOfBounds {
@@ -103,7 +103,7 @@ impl OutOfBounds {
         }
     }
 
-    /// Returns an error if an out-of-bounds index was recorded.
+    /// Returns an error if [`OutOfBounds::check`] has recorded an index. `size` is the number of columns, for the message.
     pub fn result(&self, op: &'static str, size: usize) -> Result<()> {
         match self.0.get() {
             Some(&index) => Err(Error::Index { op, index, axis: 1, size }),

@@ -13,10 +13,10 @@ use crate::matrix::{OutOfBounds, Structure, split_rows};
 
 /// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `LANES`.
 const LANES: usize = 4;
-/// Minimum length of a row that is added in several partial sums. Shorter rows use one sum, because the CPU overlaps the additions of
-/// consecutive rows.
+/// Minimum number of elements of a row that is summed in `LANES` partial sums. Shorter rows use one sum, because the CPU overlaps the
+/// additions of consecutive rows.
 const LONG_ROW: usize = 32;
-/// Number of columns of the dense matrix whose sums are kept in registers at the same time.
+/// Number of columns of the dense matrix that one pass over a sparse row multiplies. Their sums stay in registers.
 const WIDE_TILE: usize = 16;
 const NARROW_TILE: usize = 4;
 
@@ -36,8 +36,8 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let out = output.elements_mut()?.typed::<T>();
     let tasks = structure.tasks(name)?;
     let parts = split_rows(name, &tasks, width, out)?;
-    let bad = OutOfBounds::new();
-    let matrix = Matrix { structure, values, columns, bad: &bad };
+    let out_of_bounds = OutOfBounds::new();
+    let matrix = Matrix { structure, values, columns, out_of_bounds: &out_of_bounds };
     threads::for_each(
         parts.into_iter(),
         structure.cost().saturating_mul(width),
@@ -47,7 +47,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
             _ => simd::dispatch(TimesMatrix { matrix: &matrix, rows, b, width, out }),
         },
     );
-    bad.result(name, columns)?;
+    out_of_bounds.result(name, columns)?;
     call.done([output.finish()])
 }
 
@@ -55,7 +55,7 @@ struct Matrix<'a, T, I> {
     structure: Structure<'a, I>,
     values: &'a [T],
     columns: usize,
-    bad: &'a OutOfBounds,
+    out_of_bounds: &'a OutOfBounds,
 }
 
 impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
@@ -66,11 +66,11 @@ impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
         (&self.structure.indices[at.clone()], &self.values[at])
     }
 
-    /// Returns whether all column indices in these rows are valid.
+    /// Returns whether all column indices of the elements in `rows` are valid. Otherwise records an invalid one.
     #[inline(always)]
     fn check(&self, rows: &Range<usize>) -> bool {
         let at = self.structure.row(rows.start).start..self.structure.row(rows.end - 1).end;
-        self.bad.check(self.columns, &self.structure.indices[at])
+        self.out_of_bounds.check(self.columns, &self.structure.indices[at])
     }
 }
 

@@ -12,8 +12,8 @@ use crate::element::SparseElement;
 use crate::index::Index;
 use crate::matrix::Structure;
 
-/// A result row is sorted by a scan over its range of columns if the range is less than `MAX_SCAN_SPREAD` times the number of elements.
-/// Other rows are sorted by comparisons.
+/// The column indices of a row are sorted by a scan over their range if it is less than about `MAX_SCAN_SPREAD` times their number. Rows
+/// need more than 16 elements for this. Other rows are sorted by comparisons.
 const MAX_SCAN_SPREAD: usize = 8;
 
 /// Computes the product of two sparse matrices.
@@ -39,8 +39,8 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Re
     }
     let total = complete.iter().map(|part| part.indices.len()).sum::<usize>();
     let indptr = write_indptr::<T, I>(call, factors.a.rows(), &complete, total)?;
-    let indices = join(call, 1, total, complete.iter().map(|part| &part.indices[..]))?;
-    let values = join(call, 2, total, complete.iter().map(|part| &part.values[..]))?;
+    let indices = concatenate_parts(call, 1, total, complete.iter().map(|part| &part.indices[..]))?;
+    let values = concatenate_parts(call, 2, total, complete.iter().map(|part| &part.values[..]))?;
     Ok(Outcome::Done([indptr, indices, values].into_iter().collect()))
 }
 
@@ -60,7 +60,7 @@ struct Part<T, I> {
     values: Vec<T>,
 }
 
-/// The sums of one row, one for each column of the product.
+/// The sums of one row of the product, with one sum for each column.
 struct Accumulator<T> {
     /// For each column, the value of `row` when its sum was last written. The sum is valid only if this equals the current `row`.
     written_by: Vec<u32>,
@@ -91,7 +91,7 @@ impl<T: SparseElement> Accumulator<T> {
 }
 
 impl<T: SparseElement, I: Index> Factors<'_, T, I> {
-    /// Computes the product for some rows.
+    /// Computes the given rows of the product.
     fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut Accumulator<T>) -> Result<Part<T, I>> {
         let mut part = Part { counts: Vec::new(), indices: Vec::new(), values: Vec::new() };
         try_reserve(op, &mut part.counts, rows.len())?;
@@ -108,7 +108,7 @@ impl<T: SparseElement, I: Index> Factors<'_, T, I> {
         Ok(part)
     }
 
-    /// Adds all products of a row to the sums of their columns, and appends the columns in the order of their first product.
+    /// Adds the terms of one row of the product to the accumulator. Appends each column index to `columns` when its first term is added.
     fn add_row(&self, op: &'static str, row: usize, accumulator: &mut Accumulator<T>, columns: &mut Vec<I>) -> Result<()> {
         let Accumulator { written_by, sums, row: current } = accumulator;
         let at = self.a.row(row);
@@ -137,7 +137,7 @@ impl<T: SparseElement, I: Index> Factors<'_, T, I> {
     }
 }
 
-/// Sorts the column indices of a row.
+/// Sorts the column indices of a row in ascending order.
 fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &Accumulator<T>) {
     let bounds = columns.iter().fold((usize::MAX, 0), |(low, high), c| (low.min(c.to_usize()), high.max(c.to_usize())));
     let (low, high) = bounds;
@@ -168,8 +168,8 @@ fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[Part<T, I>], tot
     StoredArray::new(I::DTYPE, Layout::contiguous(&[rows + 1])?, output.finish())
 }
 
-/// Returns output `n`: the concatenation of `parts`.
-fn join<'p, E: Element>(call: &Call, n: usize, total: usize, parts: impl Iterator<Item = &'p [E]>) -> Result<StoredArray> {
+/// Returns output `n` of the call: the concatenation of `parts`, which have `total` elements.
+fn concatenate_parts<'p, E: Element>(call: &Call, n: usize, total: usize, parts: impl Iterator<Item = &'p [E]>) -> Result<StoredArray> {
     let mut output = Output::with_length(call, n, total)?;
     let mut rest = output.elements_mut()?.typed::<E>();
     let mut tasks = Vec::new();

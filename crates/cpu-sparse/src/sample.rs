@@ -38,7 +38,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
         out = rest;
     }
     out.fill(T::ZERO);
-    let bad = OutOfBounds::new();
+    let out_of_bounds = OutOfBounds::new();
     threads::for_each(
         parts.into_iter(),
         structure.cost().saturating_mul(k),
@@ -46,13 +46,13 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
         |_, (rows, out)| {
             let at = structure.row(rows.start).start..structure.row(rows.end - 1).end;
             let indices = &structure.indices[at];
-            match bad.check(columns, indices) {
+            match out_of_bounds.check(columns, indices) {
                 true => simd::dispatch(SampleRows { structure, rows, a, b, k, out }),
                 false => out.fill(T::ZERO),
             }
         },
     );
-    bad.result(name, columns)?;
+    out_of_bounds.result(name, columns)?;
     call.done([output.finish()])
 }
 

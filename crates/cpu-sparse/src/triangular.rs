@@ -52,7 +52,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, triangle: Triangle, u
         } else if diagonal.is_zero() {
             return Err(Error::LinAlg { op: name, failure: LinAlgFailure::Singular, matrix: 0, batch: 1 });
         } else {
-            sums.iter_mut().zip(right).for_each(|(sum, &b)| *sum = b.minus(*sum).over(diagonal));
+            sums.iter_mut().zip(right).for_each(|(sum, &b)| *sum = b.minus(*sum).divided_by(diagonal));
         }
     }
     call.done([output.finish()])

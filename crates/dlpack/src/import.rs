@@ -52,7 +52,7 @@ pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: S
     let managed = unsafe { Managed::from_raw(tensor) }.map_err(|error| Error::value(OP, error.to_string()))?;
     // SAFETY: the caller guarantees that the tensor follows the specification.
     let (place, dtype, memory) = unsafe { read_tensor(managed.tensor()) }?;
-    let Memory { start, nbytes, layout } = memory;
+    let TensorMemory { start, nbytes, layout } = memory;
     let buffer = match place.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => {
             // SAFETY: the caller guarantees that the tensor's owner keeps the elements alive and constant.
@@ -66,8 +66,8 @@ pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: S
 }
 
 /// The memory that a tensor's elements cover: the lowest address, the size in bytes, and the layout of the elements in this memory.
-struct Memory {
-    /// Null if the tensor is empty.
+struct TensorMemory {
+    /// Lowest address of the elements, or null if the tensor is empty.
     start: *mut u8,
     nbytes: usize,
     layout: Layout,
@@ -77,7 +77,7 @@ struct Memory {
 ///
 /// # Safety
 /// The pointers of the tensor are null, or valid for its number of dimensions.
-unsafe fn read_tensor(tensor: &DLTensor) -> Result<(DLDevice, DType, Memory)> {
+unsafe fn read_tensor(tensor: &DLTensor) -> Result<(DLDevice, DType, TensorMemory)> {
     let dtype = dtype::from_dlpack(OP, tensor.dtype)?;
     let ndim = usize::try_from(tensor.ndim).ok().filter(|&ndim| ndim <= MAX_NDIM);
     let ndim = ndim.ok_or_else(|| Error::value(OP, format!("{} dimensions are outside 0..={MAX_NDIM}", tensor.ndim)))?;
@@ -111,10 +111,10 @@ unsafe fn read_numbers<'a>(name: &str, pointer: *const i64, count: usize) -> Res
 }
 
 /// Returns the memory of a tensor's elements. Null `strides` mean C order.
-fn tensor_memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Option<&[isize]>) -> Result<Memory> {
+fn tensor_memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Option<&[isize]>) -> Result<TensorMemory> {
     let contiguous = Layout::contiguous(shape).map_err(|_| Error::shape(OP, "the tensor is too large", &[shape]))?;
     if contiguous.size() == 0 {
-        return Ok(Memory { start: ptr::null_mut(), nbytes: 0, layout: contiguous });
+        return Ok(TensorMemory { start: ptr::null_mut(), nbytes: 0, layout: contiguous });
     }
     if tensor.data.is_null() {
         return Err(Error::shape(OP, "the address of the elements is null", &[shape]));
@@ -140,7 +140,7 @@ fn tensor_memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Opti
             format!("the elements at {element_0:#x} are not aligned to {alignment} bytes, as {dtype} requires; copy the tensor first"),
         ));
     }
-    Ok(Memory { start: tensor.data.cast::<u8>().with_addr(address), nbytes, layout: layout.with_offset(below) })
+    Ok(TensorMemory { start: tensor.data.cast::<u8>().with_addr(address), nbytes, layout: layout.with_offset(below) })
 }
 
 /// Returns a buffer over host memory that `owner` keeps allocated.

@@ -1,8 +1,8 @@
-//! Streams of the other library in an exchange, by their number in Python's protocol.
+//! CUDA streams of the library with which arrays are exchanged, as numbers of Python's `__dlpack__` protocol.
 
 use cuprum_core::{Device, Error, Result};
 
-/// A CUDA stream of the other library, by its number in Python's `__dlpack__(stream=..)`.
+/// A CUDA stream of the library with which arrays are exchanged, as the number that Python's `__dlpack__(stream=..)` takes.
 ///
 /// Exports and imports of host arrays ignore the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +61,8 @@ impl StreamNumber {
     }
 }
 
-/// Returns the number of this thread's current stream of `device`, for a producer's `__dlpack__(stream=..)`. `None` for the host.
+/// Returns this thread's current stream on `device`, as the number to pass to a producer's `__dlpack__(stream=..)`. Returns `None` for the
+/// host.
 ///
 /// The producer makes this stream wait for the data, so the tensor can be imported with [`StreamNumber::UNORDERED`].
 ///

@@ -12,8 +12,8 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 /// The implementation of a function in [`BUILTINS`]. It receives the evaluated positional arguments.
 pub(crate) type Builtin = fn(&[Value]) -> Unlocated<Value>;
 
-/// Built-in functions whose names are neither declared functions nor dtypes. [`call_python`] implements built-ins that share a name with
-/// one, such as `abs` and `int`.
+/// Built-in functions whose names are neither declared functions nor dtypes. [`call_python`] implements built-ins such as `abs` and
+/// `int`, which share their name with a declared function or a dtype.
 pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", dtype)];
 
 /// Python's `len(x)`: the length of an array's first axis, or the number of items of a sequence or string.

@@ -57,8 +57,8 @@ const CONSTANTS: [(&str, f64); 5] = [
     ("euler_gamma", 0.577_215_664_901_532_9),
 ];
 
-/// Constants that are true or false. `little_endian` is the byte order of the machine, as in NumPy.
-const BOOLS: [(&str, bool); 3] = [("True_", true), ("False_", false), ("little_endian", cfg!(target_endian = "little"))];
+/// Constants that are true or false. As in NumPy, `little_endian` is true on machines with this byte order.
+const BOOL_CONSTANTS: [(&str, bool); 3] = [("True_", true), ("False_", false), ("little_endian", cfg!(target_endian = "little"))];
 
 /// NumPy's and Python's aliases of dtypes.
 const DTYPE_NAMES: [&str; 23] = [
@@ -102,7 +102,7 @@ static LIBRARY_NAMES: LazyLock<HashMap<&'static str, LibraryName>> = LazyLock::n
     members.extend(CONSTANTS.map(|(name, value)| (name, LibraryName::Constant(value))));
     members.extend(BUILTINS.map(|(name, call)| (name, LibraryName::Builtin(name, call))));
     members.insert("newaxis", LibraryName::NewAxis);
-    members.extend(BOOLS.map(|(name, value)| (name, LibraryName::Bool(value))));
+    members.extend(BOOL_CONSTANTS.map(|(name, value)| (name, LibraryName::Bool(value))));
     members.extend(TypeClass::abstract_names().map(|name| (name, LibraryName::TypeClass(name))));
     members.extend(GRID_FUNCTIONS.map(|(name, function)| (name, LibraryName::Grid(function))));
     members

@@ -4,19 +4,19 @@ use crate::lexer::{Token, identifier};
 
 /// The error of an invalid literal. `at` and `len` are relative to the start of the literal.
 #[derive(Debug)]
-pub(crate) struct BadLiteral {
+pub(crate) struct LiteralError {
     pub(crate) at: usize,
     pub(crate) len: usize,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
 }
 
-impl BadLiteral {
-    fn new(len: usize, message: impl Into<String>) -> BadLiteral {
-        BadLiteral { at: 0, len, message: message.into(), help: None }
+impl LiteralError {
+    fn new(len: usize, message: impl Into<String>) -> LiteralError {
+        LiteralError { at: 0, len, message: message.into(), help: None }
     }
 
-    fn with_help(mut self, help: impl Into<String>) -> BadLiteral {
+    fn with_help(mut self, help: impl Into<String>) -> LiteralError {
         self.help = Some(help.into());
         self
     }
@@ -24,7 +24,7 @@ impl BadLiteral {
 
 /// Parses the number at the start of `text`, which starts with a digit, or a point and a digit. Returns its token and its length in
 /// bytes.
-pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> {
+pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), LiteralError> {
     let bytes = text.as_bytes();
     if let [b'0', letter @ (b'x' | b'X' | b'o' | b'O' | b'b' | b'B'), ..] = bytes {
         let (radix, name) = match letter {
@@ -50,7 +50,7 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), BadLit
             end = exponent;
         } else if identifier(&text[end..]).len() == 1 {
             let len = end + 1 + sign;
-            return Err(BadLiteral::new(len, format!("the exponent of `{}` has no digits", &text[..len])));
+            return Err(LiteralError::new(len, format!("the exponent of `{}` has no digits", &text[..len])));
         }
     }
     let literal = &text[..end];
@@ -65,14 +65,13 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), BadLit
     }
     if is_float || imaginary {
         // Python's float syntax without underscores is valid in Rust, so Rust parses it. Both give infinity on overflow.
-        let value = plain.parse().map_err(|_| BadLiteral::new(len, format!("`{literal}` is not a number")))?;
+        let value = plain.parse().map_err(|_| LiteralError::new(len, format!("`{literal}` is not a number")))?;
         return Ok((if imaginary { Token::Imaginary(value) } else { Token::Float(value) }, len));
     }
     if plain.len() > 1 && plain.starts_with('0') && plain.bytes().any(|digit| digit != b'0') {
         let value = plain.trim_start_matches('0');
-        return Err(
-            BadLiteral::new(len, "an integer cannot start with 0").with_help(format!("write `{value}`, or `0o{value}` if octal was meant"))
-        );
+        return Err(LiteralError::new(len, "an integer cannot start with 0")
+            .with_help(format!("write `{value}`, or `0o{value}` if octal was meant")));
     }
     match plain.parse() {
         Ok(value) => Ok((Token::Int(value), len)),
@@ -82,18 +81,18 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), BadLit
 
 /// Parses an integer literal with a base prefix, such as `0x1f`, `0o17` or `0b11`. Returns its token and its length in bytes.
 /// `name` is the name of the base in error messages.
-fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), BadLiteral> {
+fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), LiteralError> {
     let end = text[2..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(text.len(), |at| at + 2);
     let body = &text[2..end];
     if let Some(at) = body.find(|c: char| c != '_' && !c.is_digit(radix)) {
         let bad = &body[at..=at];
-        return Err(BadLiteral::new(end, format!("`{bad}` is not a {name} digit")));
+        return Err(LiteralError::new(end, format!("`{bad}` is not a {name} digit")));
     }
     // The underscore after the prefix is removed, as `0x_ff` is valid in Python.
     check_underscores([body.strip_prefix('_').unwrap_or(body)], end)?;
     let plain = body.replace('_', "");
     if plain.is_empty() {
-        return Err(BadLiteral::new(end, format!("`{}` has no digits", &text[..end])));
+        return Err(LiteralError::new(end, format!("`{}` has no digits", &text[..end])));
     }
     match i128::from_str_radix(&plain, radix) {
         Ok(value) => Ok((Token::Int(value), end)),
@@ -101,30 +100,30 @@ fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, 
     }
 }
 
-/// Returns the offset after the digits and underscores of `bytes` that start at `from`.
-fn end_of_digits(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or(&[]);
-    from + rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'_').count()
+/// Returns the end of the digits and underscores that start at offset `start` of `bytes`.
+fn end_of_digits(bytes: &[u8], start: usize) -> usize {
+    let rest = bytes.get(start..).unwrap_or(&[]);
+    start + rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'_').count()
 }
 
 /// Returns an error unless each underscore is between two digits. `parts` are the runs of digits and underscores of a
 /// literal, and `len` is its length in bytes.
-fn check_underscores<'a>(parts: impl IntoIterator<Item = &'a str>, len: usize) -> Result<(), BadLiteral> {
+fn check_underscores<'a>(parts: impl IntoIterator<Item = &'a str>, len: usize) -> Result<(), LiteralError> {
     for part in parts {
         if part.starts_with('_') || part.ends_with('_') || part.contains("__") {
-            return Err(BadLiteral::new(len, "an underscore in a number must be between two digits"));
+            return Err(LiteralError::new(len, "an underscore in a number must be between two digits"));
         }
     }
     Ok(())
 }
 
-fn int_too_large(len: usize) -> BadLiteral {
-    BadLiteral::new(len, "this integer is too large").with_help("integers go up to 2**127 - 1; write it as a float, such as `1e40`")
+fn int_too_large(len: usize) -> LiteralError {
+    LiteralError::new(len, "this integer is too large").with_help("integers go up to 2**127 - 1; write it as a float, such as `1e40`")
 }
 
 /// Returns the error for a number followed by letters, such as `2x`, `3L` or `1.5f`.
-fn number_suffix_error(number: &str, suffix: &str) -> BadLiteral {
-    let error = BadLiteral::new(number.len() + suffix.len(), format!("`{number}{suffix}` is not a number"));
+fn number_suffix_error(number: &str, suffix: &str) -> LiteralError {
+    let error = LiteralError::new(number.len() + suffix.len(), format!("`{number}{suffix}` is not a number"));
     match suffix {
         "f" | "F" | "l" | "L" | "u" | "U" | "f32" | "f64" => {
             error.with_help(format!("write `{number}`; its dtype is that of the other operand"))
@@ -136,13 +135,13 @@ fn number_suffix_error(number: &str, suffix: &str) -> BadLiteral {
 
 /// Parses the string literal at the start of `text`, which starts with a quote. Returns its value and its length in bytes. `raw`
 /// keeps backslashes, as the prefix `r` does.
-pub(crate) fn parse_string(text: &str, raw: bool) -> Result<(String, usize), BadLiteral> {
+pub(crate) fn parse_string(text: &str, raw: bool) -> Result<(String, usize), LiteralError> {
     let mut chars = text.char_indices().peekable();
     let Some((_, quote)) = chars.next() else {
-        return Err(BadLiteral::new(0, "expected a string"));
+        return Err(LiteralError::new(0, "expected a string"));
     };
     if text[1..].starts_with([quote]) && text[2..].starts_with([quote]) {
-        return Err(BadLiteral::new(3, "triple-quoted strings are not supported").with_help("use one quote on each side"));
+        return Err(LiteralError::new(3, "triple-quoted strings are not supported").with_help("use one quote on each side"));
     }
     let mut value = String::new();
     while let Some((at, c)) = chars.next() {
@@ -180,7 +179,7 @@ pub(crate) fn parse_string(text: &str, raw: bool) -> Result<(String, usize), Bad
                         _ => {
                             let len = 2 + hex.len();
                             let message = format!("`\\{kind}` must be followed by the {count} hexadecimal digits of a character");
-                            return Err(BadLiteral { at, len, message, help: None });
+                            return Err(LiteralError { at, len, message, help: None });
                         }
                     }
                 }
@@ -190,5 +189,5 @@ pub(crate) fn parse_string(text: &str, raw: bool) -> Result<(String, usize), Bad
             _ => value.push(c),
         }
     }
-    Err(BadLiteral::new(1, "this string is never closed").with_help(format!("add `{quote}` before the end of the line")))
+    Err(LiteralError::new(1, "this string is never closed").with_help(format!("add `{quote}` before the end of the line")))
 }

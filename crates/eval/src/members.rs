@@ -92,7 +92,7 @@ fn object_attribute(object: &dyn Object, name: &str) -> Option<Unlocated<Value>>
     object.attribute(name).map(|value| Ok(value?))
 }
 
-/// Returns the declared function behind the method `name`: `ndarray.name`, or the function `name` if it is also a method.
+/// Returns the declared function that implements the method `name`: `ndarray.name`, or the function `name` if it is also a method.
 pub(crate) fn method_function(name: &str) -> Option<&'static Function> {
     Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }

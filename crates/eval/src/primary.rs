@@ -81,10 +81,10 @@ impl<'s> Parser<'s> {
         self.new_node(ExprKind::Global { module: name.into(), path }, start.to(self.last_span()))
     }
 
-    /// Returns the name after the next dot if the name `before` the dot is one of `namespaces`.
-    fn name_after_dot(&self, before: &str, namespaces: &[&str]) -> Option<String> {
+    /// Returns the name after the next dot, if `prefix` (the name before the dot) is one of `namespaces`.
+    fn name_after_dot(&self, prefix: &str, namespaces: &[&str]) -> Option<String> {
         match (self.peek(), self.peek_at(1)) {
-            (Token::Punct("."), Token::Name(name)) if namespaces.contains(&before) => Some((*name).into()),
+            (Token::Punct("."), Token::Name(name)) if namespaces.contains(&prefix) => Some((*name).into()),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
 /// Modules that `import` accepts, because their functions have the same names in this library.
-const IMPORTABLE: [&str; 5] = ["numpy", "cupy", "cuprum", "jax.numpy", "array_api_strict"];
+const IMPORTABLE_MODULES: [&str; 5] = ["numpy", "cupy", "cuprum", "jax.numpy", "array_api_strict"];
 
 /// Parses a script: statements separated by line ends or `;`.
 ///
@@ -187,7 +187,7 @@ impl<'s> Parser<'s> {
         self.advance();
         loop {
             let (path, span) = self.module_path()?;
-            if !IMPORTABLE.contains(&path.as_str()) {
+            if !IMPORTABLE_MODULES.contains(&path.as_str()) {
                 return Err(self.not_importable(&path, span));
             }
             let (alias, _) = if self.eat_keyword("as").is_some() {
@@ -213,7 +213,7 @@ impl<'s> Parser<'s> {
     fn import_from(&mut self) -> Parsed<()> {
         self.advance();
         let (path, span) = self.module_path()?;
-        if !IMPORTABLE.contains(&path.as_str()) {
+        if !IMPORTABLE_MODULES.contains(&path.as_str()) {
             return Err(self.not_importable(&path, span));
         }
         if self.eat_keyword("import").is_none() {
@@ -253,7 +253,7 @@ impl<'s> Parser<'s> {
     fn not_importable(&self, path: &str, span: Span) -> ParseError {
         let help = match path.strip_prefix("numpy.").or_else(|| path.strip_prefix("cupy.")) {
             Some(namespace) => format!("write `np.{namespace}.` before the names"),
-            None => format!("only {} can be imported, and imports are optional", IMPORTABLE.join(", ")),
+            None => format!("only {} can be imported, and imports are optional", IMPORTABLE_MODULES.join(", ")),
         };
         self.error(span, format!("`{path}` cannot be imported")).with_help(help)
     }

@@ -47,7 +47,7 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value
     }
 }
 
-/// Returns the result of an operator that one of its operands, an object, implements. The left operand is asked first.
+/// Returns the result of an operator if one of its operands is an object that implements the operator. The left operand takes precedence.
 fn object_binary(function: &str, left: &Value, right: &Value) -> Option<Unlocated<Value>> {
     let own = if let Value::Object(object) = left { object.binary(function, right, false) } else { None };
     let result = match (own, right) {

@@ -37,12 +37,13 @@ pub fn remove_partial_files() {
     }
 }
 
-/// Writes a file atomically: `fill` writes the contents beside the file `path`, which then replace it. An error leaves the old file.
+/// Writes a file atomically: `fill` writes a temporary file, which then replaces the file `path`. After an error, the old file is
+/// unchanged.
 ///
 /// An existing file keeps its permissions, and its owner where the system allows. Pipes and devices are written directly.
 ///
 /// # Errors
-/// [`Error::Io`] with `path` for errors of the system, and errors of `fill`.
+/// [`Error::Io`] with `path` for errors of the operating system, and errors of `fill`.
 ///
 /// # Examples
 /// ```

@@ -61,7 +61,8 @@ impl TextTable {
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing, a field that is no number of the dtype, a missing value without
-/// [`fill_value`](TextOptions::fill_value), or a line with another number of columns. The message names line and column. [`Error::OutOfMemory`].
+/// [`fill_value`](TextOptions::fill_value), or a line with a different number of columns. The message names line and column.
+/// [`Error::OutOfMemory`].
 ///
 /// # Examples
 /// ```
@@ -83,8 +84,9 @@ pub fn loadtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArray>
 
 /// Reads numbers from a text file with missing values (`numpy.genfromtxt`).
 ///
-/// As [`loadtxt`], but a missing value becomes [`fill_value`](TextOptions::fill_value): by default NaN in floats and complex numbers, -1 in integers
-/// (the maximum of unsigned ones) and false in bools. Unlike NumPy, a field that is neither a number nor listed as missing is an error.
+/// As [`loadtxt`], but a missing value becomes [`fill_value`](TextOptions::fill_value): by default NaN in floats and complex numbers, -1 in
+/// integers (the maximum of unsigned ones) and false in bools. Unlike NumPy, a field that is neither a number nor listed as missing is an
+/// error.
 ///
 /// # Errors
 /// The errors of [`loadtxt`].

@@ -1,4 +1,4 @@
-//! Errors of file contents, and the file's name in errors.
+//! Errors about invalid file contents, and the addition of file names to errors.
 
 use std::path::Path;
 

@@ -232,8 +232,7 @@ fn text_options(format: Format) -> TextOptions {
 /// Writes an array to a file in the format that the extension names.
 ///
 /// In npz and safetensors files, the name of the array is `arr_0`, as in `numpy.savez`. Text has the shortest digits that read back as the
-/// same values. The file appears under its name when it is complete, keeps the permissions of an existing file, and symbolic links are
-/// followed.
+/// same values. The file appears under its name when it is complete. An existing file keeps its permissions. Symbolic links are followed.
 ///
 /// # Errors
 /// [`Error::Io`] for an unknown extension, a dtype or shape that the format does not support, or a file that cannot be written.

@@ -32,7 +32,7 @@ impl ImageOptions {
     }
 }
 
-/// Writes an array as a PNG, PGM or PPM image; the extension of `path` decides (`matplotlib.pyplot.imsave`).
+/// Writes an array as a PNG, PGM or PPM image (`matplotlib.pyplot.imsave`). The extension of `path` selects the format.
 ///
 /// The array has shape `(height, width)` for grey, or `(height, width, channels)` with 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA)
 /// channels. PGM has one channel, PPM three. The values become bytes:
@@ -41,13 +41,13 @@ impl ImageOptions {
 /// |---|---|
 /// | uint8 | 0 and 255, unchanged |
 /// | bool | false and true |
-/// | others, two axes | smallest and largest finite value, or [`ImageOptions::range`] |
-/// | others, three axes | 0 and 1 for floats, 0 and the dtype's maximum for integers, or [`ImageOptions::range`] |
+/// | other dtypes, two axes | smallest and largest finite value, or [`ImageOptions::range`] |
+/// | other dtypes, three axes | 0 and 1 for floats, 0 and the dtype's maximum for integers, or [`ImageOptions::range`] |
 ///
 /// NaN becomes black.
 ///
 /// # Errors
-/// [`Error::Io`] for another shape, a complex dtype, another extension, or a file that cannot be written.
+/// [`Error::Io`] for an unsupported shape or extension, a complex dtype, or a file that cannot be written.
 ///
 /// # Examples
 /// ```
@@ -121,12 +121,12 @@ impl Encoded {
             source::write_all(file, format!("{magic}\n{width} {height}\n255\n").as_bytes())?;
             return self.for_each_row_block(&mut |bytes| source::write_all(file, bytes));
         }
-        let mut file = FirstError { file, error: None };
+        let mut file = FirstErrorWriter { file, error: None };
         let written = self.write_png(&mut file, width as u32, height as u32);
         file.error.map_or(written, |e| Err(system_error(e)))
     }
 
-    fn write_png(&self, file: &mut FirstError<'_>, width: u32, height: u32) -> Result<()> {
+    fn write_png(&self, file: &mut FirstErrorWriter<'_>, width: u32, height: u32) -> Result<()> {
         let mut encoder = png::Encoder::new(file, width, height);
         encoder.set_depth(png::BitDepth::Eight);
         encoder.set_color(match self.channels {
@@ -161,18 +161,19 @@ impl Encoded {
     }
 }
 
-/// A file that keeps its first error. The encoder of PNG ignores some errors of its last chunks, and replaces others by their message.
-struct FirstError<'a> {
+/// A writer that records the first error of the underlying file. The PNG encoder ignores some errors when it writes its last chunks, and
+/// replaces others by their message.
+struct FirstErrorWriter<'a> {
     file: &'a mut dyn Write,
     error: Option<std::io::Error>,
 }
 
-impl FirstError<'_> {
-    /// Keeps the error of `result` if it is the first, and returns one of the same kind.
-    fn keep<T>(&mut self, result: std::io::Result<T>) -> std::io::Result<T> {
+impl FirstErrorWriter<'_> {
+    /// Records the error of `result` if it is the first one. Returns the result, with the error replaced by a new one of the same kind.
+    fn record<T>(&mut self, result: std::io::Result<T>) -> std::io::Result<T> {
         result.map_err(|e| {
             let kind = e.kind();
-            // The encoder repeats an interrupted write, so this is no failure.
+            // The encoder repeats an interrupted write, so this error is not recorded.
             if kind != std::io::ErrorKind::Interrupted {
                 self.error.get_or_insert(e);
             }
@@ -181,15 +182,15 @@ impl FirstError<'_> {
     }
 }
 
-impl Write for FirstError<'_> {
+impl Write for FirstErrorWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.file.write(bytes);
-        self.keep(written)
+        self.record(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         let flushed = self.file.flush();
-        self.keep(flushed)
+        self.record(flushed)
     }
 }
 

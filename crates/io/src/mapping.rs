@@ -51,7 +51,8 @@ impl Mapping {
         self.buffer.as_bytes()
     }
 
-    /// Returns an array in C order over the file from byte `start`, copied to the current device unless that device is the host.
+    /// Returns an array in C order whose elements start at byte `start` of the file. On the host, the array is a view of the mapping. If
+    /// the current device is a GPU, the elements are copied to it.
     ///
     /// Returns `None` if the elements are not aligned, or if they are bool, whose bytes may be neither 0 nor 1.
     ///

@@ -49,9 +49,9 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 /// Returns the array of a `.npy` file as a view of the memory-mapped file, without reading the elements (`numpy.load` with
 /// `mmap_mode="r"`).
 ///
-/// Big-endian, bool and misaligned elements are read instead. On a GPU the elements are copied there. The array is read-only: an
-/// assignment to it copies first. The file must not change while the array lives. Truncating it ends the process with SIGBUS when a lost
-/// page is read.
+/// Big-endian, bool and misaligned elements are read into memory instead. If the current device is a GPU, the elements are copied to it.
+/// The array is read-only: an assignment to it copies first. The file must not change while the array lives. If it is truncated, reading a
+/// page after the new end terminates the process with SIGBUS.
 ///
 /// # Errors
 /// The errors of [`load`].
@@ -99,10 +99,12 @@ pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
 
 /// Writes a `.npy` file (`numpy.save`). Unlike NumPy, it does not add a suffix to the name.
 ///
-/// Arrays in Fortran order keep it, as in NumPy; others are written in C order. The file appears under its name when it is complete.
+/// As in NumPy, arrays in Fortran order are written in Fortran order, and all others in C order. The file appears under its name when it is
+/// complete.
 ///
 /// # Errors
-/// [`Error::Io`], also for bfloat16, which the format does not support (convert to float32), and errors of evaluation.
+/// [`Error::Io`] for a file that cannot be written, and for bfloat16, which the format does not support (convert to float32). Errors of
+/// evaluation.
 ///
 /// # Examples
 /// ```
@@ -428,7 +430,7 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
 /// Returns the array of a `.npy` file as a view of `mapping`, without reading the elements. The file begins at byte `start` of `mapping`
 /// and consists of the bytes `data`.
 ///
-/// Returns `None` if the elements are not aligned, big-endian or bool.
+/// Returns `None` if the elements are misaligned, big-endian or bool.
 pub(crate) fn map_array(mapping: &Mapping, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
     let available = data.len() as u64;
     let header = read_header(&mut data)?;
@@ -513,7 +515,7 @@ fn descr(dtype: DType) -> Result<&'static str> {
     })
 }
 
-/// Returns a header of version 1.0 with the given dictionary values, whose length is a multiple of [`DATA_ALIGNMENT`].
+/// Returns a header of version 1.0 with the given dictionary values. The length of the header is a multiple of [`DATA_ALIGNMENT`].
 fn encode_header(descr: &str, fortran_order: bool, shape: &[usize]) -> Vec<u8> {
     let order = if fortran_order { "True" } else { "False" };
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {}, }}", shape_text(shape));

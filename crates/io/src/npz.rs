@@ -65,7 +65,7 @@ impl Npz {
     /// Opens a file and reads its directory. A pipe is read into memory.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that is missing, is no zip archive, or has two arrays of one name.
+    /// [`Error::Io`] for a file that is missing, is no zip archive, or has two arrays with the same name.
     pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
         let path = path.as_ref();
         let (mut file, size) = source::open(path)?;
@@ -88,7 +88,7 @@ impl Npz {
     /// Reads the array `name` onto the current device, and verifies its checksum.
     ///
     /// # Errors
-    /// [`Error::Io`] if there is no array of that name, or it is damaged or of an unsupported dtype; [`Error::OutOfMemory`].
+    /// [`Error::Io`] if there is no array with this name, or if the array is damaged or has an unsupported dtype. [`Error::OutOfMemory`].
     pub fn read(&self, name: &str) -> Result<NdArray> {
         self.archive.read(self.find_member(name)?).map_err(|e| with_path(&self.path, e))
     }
@@ -96,7 +96,7 @@ impl Npz {
     /// Reads the text `name`: a member that holds one string, such as the format of a sparse array that SciPy wrote.
     ///
     /// # Errors
-    /// [`Error::Io`] if there is no member of that name, or it is damaged or no single string.
+    /// [`Error::Io`] if there is no member with this name, or if the member is damaged or is not a single string.
     ///
     /// # Examples
     /// ```
@@ -115,13 +115,14 @@ impl Npz {
         text.map_err(|e| with_path(&self.path, with_path(Path::new(name), e)))
     }
 
-    /// Returns the array `name` as a view of the memory-mapped file, without reading the elements. On a GPU the elements are copied there.
+    /// Returns the array `name` as a view of the memory-mapped file, without reading the elements.
     ///
-    /// Reads the array as [`Npz::read`] does if it is compressed, big-endian, bool, or not aligned in the file. Members are aligned
-    /// in files that [`save_npz`] wrote, and by chance in files that NumPy wrote. The checksum of a mapped array is not verified.
+    /// If the array is compressed, big-endian, bool, or not aligned in the file, it is read as [`Npz::read`] does. Members are aligned
+    /// in files that [`save_npz`] wrote, and by chance in files that NumPy wrote. The checksum of a mapped array is not verified. If the
+    /// current device is a GPU, the elements are copied to it.
     ///
-    /// Mapped arrays are read-only: an assignment to them copies first. The file must not change while they live. Truncating it ends the
-    /// process with SIGBUS when a lost page is read.
+    /// Mapped arrays are read-only: an assignment to them copies first. The file must not change while they live. If it is truncated,
+    /// reading a page after the new end terminates the process with SIGBUS.
     ///
     /// # Errors
     /// The errors of [`Npz::read`].
@@ -212,7 +213,8 @@ impl<R: ReaderAt> Archive<R> {
         self.read_member_with(member, read_verified)
     }
 
-    /// Calls `read` with the unpacked bytes of a member, which are verified when `read` reaches their end, and their declared number.
+    /// Calls `read` with the unpacked bytes of a member, and with the declared number of bytes. When `read` reaches the end of the bytes,
+    /// their size and checksum are verified.
     fn read_member_with<T>(&self, member: &Member, read: impl FnOnce(&mut dyn Read, u64) -> Result<T>) -> Result<T> {
         if member.encrypted {
             return Err(format_error("encrypted members are not supported"));
@@ -227,8 +229,8 @@ impl<R: ReaderAt> Archive<R> {
     }
 }
 
-/// Reads the array in `source`, and checks that `source` ends after the array. Reaching the end verifies size and checksum. At most `size`
-/// bytes, the declared size, are unpacked.
+/// Reads the array in `source`, and checks that `source` ends after the array. When `source` reaches its end, it
+/// verifies size and checksum. At most `size` bytes, the declared size, are unpacked.
 fn read_verified(source: &mut dyn Read, size: u64) -> Result<NdArray> {
     let array = npy::read_array(source, Some(size))?;
     let mut rest = [0];
@@ -305,7 +307,8 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) 
     write_file(path.as_ref(), arrays, true)
 }
 
-/// Writes named arrays and named ASCII texts to a `.npz` file, such as those of a sparse array in SciPy's layout. Texts become byte strings.
+/// Writes named arrays and named ASCII texts to a `.npz` file, such as those of a sparse array in SciPy's layout. Texts become byte
+/// strings.
 ///
 /// # Errors
 /// The errors of [`save_npz`].

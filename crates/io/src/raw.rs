@@ -108,13 +108,13 @@ pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 /// Returns an array over a memory-mapped file, without reading the elements (`numpy.memmap` in mode `r`).
 ///
 /// `offset` is the byte at which the elements start, a multiple of the element size. The array is read-only: an assignment to it
-/// copies first. On a GPU the elements are copied there.
+/// copies first. If the current device is a GPU, the elements are copied to it.
 ///
-/// The file must not change while the array lives. Truncating it ends the process with SIGBUS when a lost page is read.
+/// The file must not change while the array lives. If it is truncated, reading a page after the new end terminates the process with SIGBUS.
 ///
 /// # Errors
-/// [`Error::Io`](cuprum_core::Error::Io) if the file is missing or too short, `offset` is not aligned, or `dtype` is bool, whose bytes are
-/// checked when they are read: use [`fromfile`], or map uint8.
+/// [`Error::Io`](cuprum_core::Error::Io) if the file is missing or too short, `offset` is not aligned, or `dtype` is bool. The bytes of
+/// bool elements must be checked, which would read the file: use [`fromfile`], or map uint8.
 ///
 /// # Examples
 /// ```

@@ -20,15 +20,16 @@ use crate::transfer::{for_each_block, new_array, normalize_bools};
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// Alignment of the elements in files that are written, in bytes.
 const DATA_ALIGNMENT: usize = 64;
-/// Name under which the header stores text that belongs to no array.
+/// Key of the metadata in the header: named texts that belong to the file as a whole.
 const METADATA_KEY: &str = "__metadata__";
 
 /// An open safetensors file. The file is mapped: opening reads the header, and arrays on the host use the file's memory.
 ///
-/// Mapped arrays are read-only: an assignment to them copies first. bool arrays, and arrays that the file does not align, are copied. If
-/// the current device is a GPU, reading an array copies the elements from the file's memory to the GPU in one transfer.
+/// Mapped arrays are read-only: an assignment to them copies first. bool arrays, and arrays that are not aligned in the file, are copied.
+/// If the current device is a GPU, reading an array copies the elements from the file's memory to the GPU in one transfer.
 ///
-/// The file must not change while it or an array of it lives. Truncating it ends the process with SIGBUS when a lost page is read.
+/// The file must not change while this value or one of its arrays lives. If it is truncated, reading a page after the new end terminates
+/// the process with SIGBUS.
 ///
 /// # Examples
 /// ```
@@ -123,7 +124,8 @@ impl Safetensors {
     }
 }
 
-/// Returns all arrays of a safetensors file with their names, in the order of the header. On the host they use the mapped file.
+/// Returns all arrays of a safetensors file with their names, in the order of the header. On the host, the arrays are views of the
+/// memory-mapped file.
 ///
 /// # Errors
 /// The errors of [`Safetensors::open`] and [`Safetensors::read`].
@@ -184,7 +186,7 @@ pub fn save_safetensors(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> 
     save_safetensors_with(path, arrays, &[])
 }
 
-/// Writes named arrays to a safetensors file, with metadata: names and values of text that belongs to no array ([`Safetensors::metadata`]).
+/// Writes named arrays to a safetensors file, with metadata ([`Safetensors::metadata`]): named texts that belong to the file as a whole.
 ///
 /// # Errors
 /// The errors of [`save_safetensors`].
@@ -289,8 +291,9 @@ struct Tensor {
     name: String,
     code: String,
     shape: Vec<usize>,
-    /// Range of the elements within the file, in bytes.
+    /// Offset of the first byte of the elements in the file.
     start: usize,
+    /// Offset one past the last byte of the elements in the file.
     end: usize,
 }
 
@@ -341,8 +344,8 @@ impl Header {
                 return Err(damaged_header_error(&tensor.name, format!("its region ends at byte {to}, before its start at byte {from}")));
             };
             let size = checked_size("load", &tensor.shape).map_err(|e| damaged_header_error(&tensor.name, e))?;
-            // The element sizes of dtypes that cuprum lacks are unknown, so the size of their regions is not checked. Reading
-            // arrays of such a dtype is an error.
+            // The element sizes of dtypes that cuprum lacks are unknown, so the size of their byte ranges is not checked.
+            // Reading arrays of such a dtype is an error.
             if let Ok(dtype) = tensor.dtype()
                 && size.checked_mul(dtype.itemsize()) != Some(found)
             {

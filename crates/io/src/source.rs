@@ -1,4 +1,4 @@
-//! Files and streams that arrays are read from and written to, and the count of their bytes.
+//! Reading and writing of files and streams, and the number of bytes transferred.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};

@@ -28,7 +28,7 @@ impl FromArgs for BitOrder {
 }
 
 impl BitOrder {
-    /// Returns the position in a byte of each of eight consecutive bits, as uint8 on the device of `a`.
+    /// Returns the shift that moves each of the eight bits of a byte to bit 0, in this order, as uint8 on the device of `a`.
     fn bit_shifts(self, a: &NdArray) -> Result<NdArray> {
         let shifts: [u8; 8] = match self {
             BitOrder::Big => [7, 6, 5, 4, 3, 2, 1, 0],

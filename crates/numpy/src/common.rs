@@ -49,7 +49,7 @@ pub(crate) fn arg_types<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> 
     operands.into_iter().map(arg_type).collect()
 }
 
-/// Returns the dtype of an operation of arrays and weak scalars (`numpy.result_type`).
+/// Returns the dtype of the result of an operation on arrays and weak scalars (`numpy.result_type`).
 pub(crate) fn result_dtype<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> DType {
     result_type(&arg_types(operands))
 }
@@ -69,6 +69,6 @@ pub(crate) fn list_value(arrays: Vec<NdArray>) -> Value {
 }
 
 /// Returns the variadic arguments (`*args`) as arrays, when `eval` calls a function by its name.
-pub(crate) fn rest_arrays(args: &Args) -> Result<Vec<NdArray>> {
+pub(crate) fn variadic_arrays(args: &Args) -> Result<Vec<NdArray>> {
     args.rest().iter().map(|value| value.array(args.op())).collect()
 }

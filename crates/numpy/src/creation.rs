@@ -144,7 +144,7 @@ fn tri_from_args(args: &Args) -> Result<Value> {
 
 /// Returns a `rows` x `columns` matrix with ones where column <= row + `k`, and zeros elsewhere (`numpy.tri`).
 ///
-/// Passes over memory: one, of the result.
+/// Passes over memory: one, which writes the result.
 ///
 /// # Errors
 /// A size that overflows, or too little memory.
@@ -281,7 +281,7 @@ pub fn diagflat(v: &NdArray, k: isize) -> Result<NdArray> {
     let size = checked_size("diagflat", &[n, n])?;
     let first = if k >= 0 { k.unsigned_abs() } else { k.unsigned_abs() * n };
     let mut flat = filled(v, &[size], 0, v.dtype())?;
-    // In a flattened matrix of n columns, the distance of neighbours on a diagonal is n + 1 elements.
+    // In a flattened matrix of n columns, the distance between neighbours on a diagonal is n + 1 elements.
     let diagonal = Item::slice(first as isize, (first + v.size() * (n + 1)).min(size) as isize, n as isize + 1);
     flat.assign(&[diagonal], &v.ravel()?)?;
     flat.reshape([n, n])
@@ -339,7 +339,7 @@ pub(crate) fn spaced_samples(start: &NdArray, stop: &NdArray, num: usize, endpoi
     let parts = if endpoint { num.saturating_sub(1) } else { num };
     let scaled = if parts > 0 {
         let step = divide(&delta, parts)?;
-        // As in NumPy, if any step underflows to zero, each sample number is divided first and then multiplied by the distance.
+        // As in NumPy, if any step underflows to zero, each sample number is divided by `parts` before it is multiplied by `delta`.
         let underflows = equal(&step, 0)?.any(())?;
         where_(underflows, multiply(divide(&number, parts)?, &delta)?, multiply(&number, &step)?)?
     } else {
@@ -358,9 +358,9 @@ pub(crate) fn spaced_samples(start: &NdArray, stop: &NdArray, num: usize, endpoi
 pub struct Samples {
     /// Number of samples; 50 by default.
     pub num: usize,
-    /// Whether the last sample is the end; true by default.
+    /// Whether `stop` is the last sample; true by default.
     pub endpoint: bool,
-    /// Dtype of the result; that of the computation by default.
+    /// Dtype of the result. The default is the dtype in which the samples are computed.
     pub dtype: Option<DType>,
     /// Axis of the samples in the result; 0 by default.
     pub axis: isize,
@@ -397,7 +397,7 @@ fn device_of(operands: &[&Operand]) -> Result<Device> {
 ///
 /// `start` and `stop` are exponents: numbers, or arrays that broadcast. The samples are along `samples.axis`.
 ///
-/// Passes over memory: one, of the result.
+/// Passes over memory: one, which writes the result.
 ///
 /// # Errors
 /// Shapes that do not broadcast, an axis out of bounds, or arrays on different devices.
@@ -441,7 +441,7 @@ pub fn logspace(
 /// `start` and `stop` are the ends: numbers, or arrays that broadcast. If both ends are negative, so are the samples. Complex ends give a
 /// progression through the complex plane.
 ///
-/// Passes over memory: one, of the result. The call waits for the device, which compares the ends with 0.
+/// Passes over memory: one, which writes the result. The call waits for the device, which compares the ends with 0.
 ///
 /// # Errors
 /// An end that is 0, shapes that do not broadcast, an axis out of bounds, or arrays on different devices.

@@ -49,7 +49,7 @@ fn result_type_from_args(args: &Args) -> Result<Value> {
     result_type(&sources).map(Value::DType)
 }
 
-/// Returns the dtype of an operation of these arrays, dtypes and numbers (`numpy.result_type`). Numbers are weak: they adopt the
+/// Returns the dtype of the result of an operation on arrays, dtypes and numbers (`numpy.result_type`). Numbers are weak: they adopt the
 /// dtype of the other arguments if it is of their kind or a higher one.
 ///
 /// # Errors
@@ -270,7 +270,7 @@ pub struct FloatInfo {
     pub smallest_normal: f64,
     /// Smallest positive number.
     pub smallest_subnormal: f64,
-    /// Number of decimal digits that are kept.
+    /// Number of decimal digits that every number keeps when it is converted to the dtype and back.
     pub precision: u32,
     /// `10**-precision`.
     pub resolution: f64,

@@ -15,7 +15,7 @@ use crate::common::{filled, index_range, slice_axis};
 
 pub use cuprum_core::ops::fft::{Norm, fft, fft2, fftn, hfft, ifft, ifft2, ifftn, ihfft, irfft, irfft2, irfftn, rfft, rfft2, rfftn};
 
-/// Returns the distance of consecutive frequencies of `n` samples with spacing `d`.
+/// Returns the distance between consecutive frequencies of `n` samples with spacing `d`.
 fn frequency_step(name: &'static str, n: i64, d: f64) -> Result<f64> {
     let length = n as f64 * d;
     if length == 0.0 {
@@ -118,8 +118,8 @@ pub fn ifftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
     roll_half("ifftshift", x, &axes.into(), -1)
 }
 
-/// Calls `visit` with the numbers `product * p1**a * p2**b * ..` for the given `primes` and all exponents. The powers of each prime end
-/// with the first number that is at least `target`.
+/// Calls `visit` with the numbers `product * p1**a * p2**b * ..` for the given `primes`. Each exponent increases from 0 until the number is
+/// at least `target`.
 fn visit_products(target: usize, product: usize, primes: &[usize], visit: &mut dyn FnMut(usize)) {
     let Some((prime, rest)) = primes.split_first() else { return visit(product) };
     let mut next = Some(product);
@@ -252,13 +252,13 @@ fn scale_ends(lines: &NdArray, (first, end): (bool, bool), factor: f64) -> Resul
 
 /// A discrete cosine or sine transform.
 #[derive(Clone, Copy)]
-struct Trigonometric {
+struct TrigonometricTransform {
     name: &'static str,
     basis: BasisFunction,
     inverse: bool,
 }
 
-impl Trigonometric {
+impl TrigonometricTransform {
     fn run(self, x: &NdArray, kind: i64, n: Option<usize>, axis: isize, norm: Norm) -> Result<NdArray> {
         let name = self.name;
         if !(1..=4).contains(&kind) {
@@ -281,11 +281,11 @@ impl Trigonometric {
             zeros[x.ndim() - 1] = n - zeros[x.ndim() - 1];
             lines = concat(&[lines.clone(), filled(&lines, &zeros, 0, dtype)?], -1)?;
         }
-        self.run_lines(&lines, kind, n, norm)?.moveaxis(-1, axis)
+        self.transform_lines(&lines, kind, n, norm)?.moveaxis(-1, axis)
     }
 
-    /// Transforms the last axis, of `n` elements.
-    fn run_lines(self, lines: &NdArray, kind: i64, n: usize, norm: Norm) -> Result<NdArray> {
+    /// Transforms `lines` along the last axis, which has `n` elements.
+    fn transform_lines(self, lines: &NdArray, kind: i64, n: usize, norm: Norm) -> Result<NdArray> {
         let kind = match (self.inverse, kind) {
             (true, 2) => 3,
             (true, 3) => 2,
@@ -301,7 +301,8 @@ impl Trigonometric {
             (Norm::Backward, true) | (Norm::Forward, false) => length.recip(),
             _ => 1.0,
         };
-        // Whether the basis function of the first and of the last element has another norm than the other basis functions.
+        // For the first and the last element: whether the norm of the basis function differs from that of the other basis functions. If it
+        // does, an orthonormal transform scales the element.
         let ends = match (self.basis, kind) {
             (BasisFunction::Cosine, 1) => (true, true),
             (BasisFunction::Cosine, 2 | 3) => (true, false),
@@ -358,13 +359,13 @@ trigonometric_transforms! {
     /// # Ok(())
     /// # }
     /// ```
-    dct "fft.dct(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "dct", basis: BasisFunction::Cosine, inverse: false };
+    dct "fft.dct(x, type=2, n=None, axis=-1, norm=None)" TrigonometricTransform { name: "dct", basis: BasisFunction::Cosine, inverse: false };
 
     /// Returns the inverse of the discrete cosine transform of type `kind` along an axis (`scipy.fft.idct`).
     ///
     /// # Errors
     /// The errors of [`dct`].
-    idct "fft.idct(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "idct", basis: BasisFunction::Cosine, inverse: true };
+    idct "fft.idct(x, type=2, n=None, axis=-1, norm=None)" TrigonometricTransform { name: "idct", basis: BasisFunction::Cosine, inverse: true };
 
     /// Returns the discrete sine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dst`).
     ///
@@ -372,13 +373,13 @@ trigonometric_transforms! {
     ///
     /// # Errors
     /// The errors of [`dct`], except that one point suffices for every type.
-    dst "fft.dst(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "dst", basis: BasisFunction::Sine, inverse: false };
+    dst "fft.dst(x, type=2, n=None, axis=-1, norm=None)" TrigonometricTransform { name: "dst", basis: BasisFunction::Sine, inverse: false };
 
     /// Returns the inverse of the discrete sine transform of type `kind` along an axis (`scipy.fft.idst`).
     ///
     /// # Errors
     /// The errors of [`dst`].
-    idst "fft.idst(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "idst", basis: BasisFunction::Sine, inverse: true };
+    idst "fft.idst(x, type=2, n=None, axis=-1, norm=None)" TrigonometricTransform { name: "idst", basis: BasisFunction::Sine, inverse: true };
 }
 
 /// Returns the convolution of two arrays along axes, all by default, by Fourier transforms (`scipy.signal.fftconvolve`).

@@ -8,7 +8,7 @@ use cuprum_core::{Axes, DType, Error, IntoShape, Item, NdArray, Result, numpy, s
 
 use crate::indexing::indices;
 
-/// Returns the function whose path the argument called `name` holds.
+/// Returns the function whose path is the value of the argument `name`.
 fn function_argument(args: &Args, name: &str) -> Result<&'static Function> {
     let path = args.str(name)?;
     Function::find(path).ok_or_else(|| Error::value(args.op(), format!("there is no function '{path}'")))
@@ -94,7 +94,7 @@ pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: is
 /// less than its argument, the reduced axis is inserted again with extent 1.
 ///
 /// # Errors
-/// An axis out of bounds, a result of another number of axes, and errors of `f`.
+/// An axis out of bounds, a result with more axes than `a` or with more than one axis less, and errors of `f`.
 ///
 /// # Examples
 /// ```

@@ -51,7 +51,7 @@ impl GridRange {
         GridRange { start: start.into(), stop: stop.into(), step: Step::Count(count) }
     }
 
-    /// Returns the number of values and their distance.
+    /// Returns the number of values, and the distance between neighbouring values.
     fn count_and_step(&self) -> Result<(usize, Scalar)> {
         let (start, stop) = (self.start.as_f64(), self.stop.as_f64());
         match self.step {
@@ -117,7 +117,7 @@ pub fn ogrid(ranges: &[GridRange]) -> Result<Vec<NdArray>> {
 ///
 /// The dtype is int64 if all bounds and steps are integers, else float64. [`ogrid`] returns one small array for each axis instead.
 ///
-/// Passes over memory: one, of the result.
+/// Passes over memory: one, which writes the result.
 ///
 /// # Errors
 /// A step of 0, too many axes, or too little memory.

@@ -24,7 +24,7 @@ fn update_flat(name: &'static str, a: &mut NdArray, f: impl FnOnce(&mut NdArray)
     with_function_in_index_error(name, done)
 }
 
-/// Returns `result`. An error for an index out of bounds gets `name` as its function.
+/// Returns `result`. In an error for an index out of bounds, replaces the name of the function by `name`.
 fn with_function_in_index_error(name: &'static str, result: Result<()>) -> Result<()> {
     result.map_err(|error| match error {
         Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
@@ -180,15 +180,14 @@ pub fn place(#[name("arr")] a: &mut NdArray, mask: &NdArray, #[name("vals")] val
     }
 }
 
-/// Stores a value for each position of the other axes at an index along an axis (`numpy.put_along_axis`), as
-/// [`take_along_axis`](crate::take_along_axis) reads them.
+/// Stores values along an axis, with separate indices for each position of the other axes (`numpy.put_along_axis`).
 ///
-/// Without an axis, the array is flattened.
+/// [`take_along_axis`](crate::take_along_axis) with the same indices reads the values. Without an axis, the array is flattened.
 ///
 /// Passes over memory: one over the values, and one over the indices to check them. The call waits for the device.
 ///
 /// # Errors
-/// Indices out of bounds or not integers, numbers of axes that differ, or values that do not broadcast to the indices.
+/// Indices out of bounds or not integers, different numbers of axes, or values that do not broadcast to the indices.
 ///
 /// # Examples
 /// ```
@@ -307,7 +306,7 @@ pub fn copyto(
 ) -> Result<()> {
     let source = source.into();
     let Some(mask) = mask else { return a.assign_from(source) };
-    // Assigning to a copy first converts and checks `source` as `assign_from` does.
+    // `assign_from` on a copy of `a` converts and checks `source` as it does without a mask.
     let mut new = a.clone();
     new.assign_from(source)?;
     a.update(|a| where_(mask.astype(DType::Bool)?, &new, a))

@@ -1,5 +1,4 @@
-//! NumPy's functions that are compositions of other operations, those of the crate `cuprum_core`, with one module for each page of NumPy's
-//! reference.
+//! NumPy's functions that are compositions of operations of the crate `cuprum_core`, with one module for each page of NumPy's reference.
 //!
 //! Functions declared by `#[numpy(..)]` can also be called from `eval`, by their NumPy names. Compositions need no kernels and run on every
 //! device.

@@ -57,7 +57,7 @@ impl FromArgs for Tolerance {
 /// The result is bool, in the broadcast shape. Numbers are weak. An infinity is close only to itself. NaN is close to nothing,
 /// unless [`Tolerance::equal_nan`] is set.
 ///
-/// Passes over memory: none here; the result is deferred and takes one.
+/// Passes over memory: none in this call. Evaluating the deferred result takes one.
 ///
 /// # Errors
 /// Shapes that do not broadcast, arrays on different devices.

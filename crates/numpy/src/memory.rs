@@ -1,4 +1,4 @@
-//! Memory of arrays: its order, and whether arrays share it.
+//! The memory layout of arrays, and whether arrays share memory.
 
 use cuprum_core::buffer::try_reserve;
 use cuprum_core::function::create_from_args;
@@ -33,7 +33,7 @@ pub fn ascontiguousarray(a: &NdArray, dtype: impl Into<Option<DType>>) -> Result
     if a.ndim() == 0 { a.reshape(1) } else { a.contiguous() }
 }
 
-/// Returns whether the layout has no gaps, in any order of its axes.
+/// Returns whether the elements fill a contiguous range of memory, in any order of the axes.
 fn is_dense(layout: &Layout) -> bool {
     let (low, high) = layout.extent();
     !layout.may_overlap() && high - low == layout.size() as isize
@@ -102,7 +102,7 @@ pub fn shares_memory(a: &NdArray, b: &NdArray) -> Result<bool> {
         return Ok(true);
     }
     let (first, second) = (byte_ranges(first.layout(), a.dtype())?, byte_ranges(second.layout(), b.dtype())?);
-    // Both lists are sorted, and each has ranges of one length that do not overlap partially.
+    // Both lists are sorted. All ranges of a list have the same length, and two of them are either equal or disjoint.
     let (mut i, mut j) = (0, 0);
     while let (Some(&(low, high)), Some(&(other_low, other_high))) = (first.get(i), second.get(j)) {
         if low < other_high && other_low < high {
@@ -119,7 +119,7 @@ fn byte_ranges(layout: &Layout, dtype: DType) -> Result<Vec<(isize, isize)>> {
     try_reserve("shares_memory", &mut starts, layout.size())?;
     let itemsize = dtype.itemsize() as isize;
     starts.push((layout.offset() as isize * itemsize, (layout.offset() as isize + 1) * itemsize));
-    // The positions so far are repeated for each index along the next axis.
+    // `starts` has the ranges for index 0 along this axis. For each further index, a shifted copy of them is appended.
     for (&extent, &stride) in layout.shape().iter().zip(layout.strides()) {
         let known = starts.len();
         for index in 1..extent as isize {
@@ -170,7 +170,7 @@ fn require_from_args(args: &Args) -> Result<Value> {
     require(&args.array("a")?, args.dtype("dtype")?, &requirements).map(Value::Array)
 }
 
-/// Returns the array with a dtype and properties of its memory (`numpy.require`): the same array if it has them, else a copy.
+/// Returns an array with the required dtype and memory properties (`numpy.require`): the same array if it has them, else a copy.
 ///
 /// NumPy's other requirements hold for every array: it is aligned, and its elements can be assigned.
 ///

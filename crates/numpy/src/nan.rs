@@ -124,14 +124,15 @@ fn nanmean_from_args(args: &Args) -> Result<Value> {
 /// Largest number of elements that a float32 sum of ones counts exactly.
 const MAX_F32_COUNT: usize = 1 << 24;
 
-/// Returns the sum of the elements that are not NaN, and their number. `over` has the options of [`NdArray::sum`]. The sum of many float32
-/// elements is in float64, so that the caller rounds only the quotient.
+/// Returns the sum of the elements that are not NaN, and their number. `over` has the options of [`NdArray::sum`]. For more than
+/// [`MAX_F32_COUNT`] elements of float32, the sum is float64, so that the caller rounds only the quotient.
 ///
-/// The sum of complex numbers adds two real numbers in one pass over memory. The imaginary part of this sum is the number of elements.
+/// For float32 and float64, one pass over memory computes both results as one complex sum. Each element that is not NaN becomes a complex
+/// number with imaginary part 1, so the imaginary part of the sum is the number of elements.
 fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> {
     let is_nan = isnan(a)?;
     if matches!(a.dtype(), DType::F32 | DType::F64) && over.requested_dtype().is_none() {
-        // Sums of complex64 have a float32 as the number of elements.
+        // A complex64 sum counts the elements in float32, so larger arrays are summed in complex128.
         let wide = if a.size() <= MAX_F32_COUNT { a.clone() } else { a.astype(DType::F64)? };
         let pairs = where_(is_nan, 0, add(wide, Scalar::from(Complex::<f64>::I))?)?.sum(over.clone())?;
         return Ok((pairs.real()?, pairs.imag()?));
@@ -143,9 +144,9 @@ fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> 
 /// Returns the mean of the elements that are not NaN (`numpy.nanmean`); NaN if there are none. The dtypes are the same as for
 /// [`NdArray::mean`].
 ///
-/// Passes over memory: one fused reduction for float32 and float64, the sum of complex numbers whose imaginary parts count. More than 2^24
-/// elements of float32 are added in float64. Otherwise two, for the sum and the number of elements: for float16, complex numbers, and with a
-/// dtype. One for integers.
+/// Passes over memory: one fused reduction for float32 and float64. It sums complex numbers, whose imaginary parts count the elements. More
+/// than 2^24 elements of float32 are added in float64. One reduction for integers. Two reductions, for the sum and the number of elements,
+/// for 16-bit floats, for complex numbers, and with a dtype.
 ///
 /// # Errors
 /// The errors of [`NdArray::mean`].
@@ -171,7 +172,7 @@ pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     divide(sum, count)?.astype(dtype)
 }
 
-/// Returns the variance of the elements that are not NaN (`numpy.nanvar`); NaN if there are no more than `correction`.
+/// Returns the variance of the elements that are not NaN (`numpy.nanvar`); NaN if their number is at most `correction`.
 ///
 /// The dtypes are the same as for [`NdArray::var`].
 ///

@@ -1,4 +1,4 @@
-//! Numbers as text, and text as numbers.
+//! Conversion of numbers to text, and of text to numbers.
 
 use cuprum_core::fmt::{exact_digits, shortest_digits};
 use cuprum_core::function::FromArgs;
@@ -127,7 +127,7 @@ impl FloatStyle {
         if v == 0.0 || is_shortest {
             return (digits, e);
         }
-        // The shortest digits may have a larger exponent than the exact ones, as those of 1e23 have.
+        // The shortest digits may have a larger exponent than the exact digits. An example is 1e23, whose exact digits begin with 9.99.
         let (exact, e) = exact_digits(v, EXACT_DIGITS);
         let is_limit = !self.unique || length > most;
         let wanted = if is_limit { self.precision.unwrap_or(0) } else { self.min_digits } as i64 + uncounted(e);
@@ -175,7 +175,7 @@ impl FloatStyle {
 }
 
 /// Returns the number in `x`, and the dtype that determines how many digits identify the number.
-fn float_of(op: &'static str, x: &NdArray) -> Result<(f64, DType)> {
+fn real_number_and_dtype(op: &'static str, x: &NdArray) -> Result<(f64, DType)> {
     if x.size() != 1 || x.dtype().kind() == Kind::Complex {
         return Err(Error::value(op, "takes one real number"));
     }
@@ -208,7 +208,7 @@ fn float_of(op: &'static str, x: &NdArray) -> Result<(f64, DType)> {
 pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatStyle) -> Result<String> {
     let op = "format_float_positional";
     style.check(op)?;
-    let (v, dtype) = float_of(op, x)?;
+    let (v, dtype) = real_number_and_dtype(op, x)?;
     if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
     }
@@ -257,7 +257,7 @@ pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatSt
 pub fn format_float_scientific(x: &NdArray, style: &FloatStyle) -> Result<String> {
     let op = "format_float_scientific";
     FloatStyle { fractional: true, ..style.clone() }.check(op)?;
-    let (v, dtype) = float_of(op, x)?;
+    let (v, dtype) = real_number_and_dtype(op, x)?;
     if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
     }

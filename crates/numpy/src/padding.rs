@@ -17,7 +17,8 @@ type Pairs<T> = Vec<(T, T)>;
 
 /// The elements that [`pad`] adds (`mode=` of `numpy.pad`).
 ///
-/// Pairs are for the elements before and after an axis: one pair for all axes, or one for each.
+/// Each pair has a value for the elements before an axis, and a value for those after the axis. A list has one pair for all axes, or one
+/// for each axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PadMode {
     /// Constant values.
@@ -81,7 +82,8 @@ fn read_pairs(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
     }
 }
 
-/// Returns pairs of numbers as lengths, rounded as NumPy does.
+/// Returns the numbers of an argument as a pair of lengths for each axis. As in NumPy, they are rounded to integers, and a negative number
+/// is an error.
 fn read_lengths(value: &Value, ndim: usize) -> Result<Pairs<usize>> {
     let length = |s: Scalar| {
         let n = s.as_f64().round_ties_even();
@@ -148,7 +150,7 @@ fn pair_per_axis<T: Copy>(pairs: &[(T, T)], ndim: usize) -> Result<Pairs<T>> {
 /// and odd reflections first compute the added elements. If the widths are many times the extent, one gather pads each axis.
 ///
 /// # Errors
-/// Numbers of pairs and axes that differ, an empty axis in a mode that needs elements, a result whose size overflows, or a length of 0
+/// Different numbers of pairs and axes, an empty axis in a mode that needs elements, a result whose size overflows, or a length of 0
 /// for a maximum or minimum.
 ///
 /// # Examples

@@ -61,7 +61,7 @@ struct PowerFit {
     scale: NdArray,
     /// The default of `rcond`.
     rcond: f64,
-    /// The solution, in coefficients of the unscaled powers.
+    /// The least-squares solution. Its coefficients are those of the unscaled powers.
     fit: LeastSquares,
 }
 
@@ -121,7 +121,8 @@ impl PowerFit {
 /// Returns the least-squares polynomial of degree `deg` through points (`numpy.polyfit`): its coefficients, the highest power first.
 ///
 /// `x` is (m), `y` is (m), or (m, k) for a polynomial of each column. `w` are weights of the residuals, not of their squares. Singular
-/// values up to `rcond` times the largest count as 0; the default is m times the machine epsilon. Integers are computed in float64.
+/// values of at most `rcond` times the largest one are treated as 0. The default of `rcond` is m times the machine epsilon. Integers are
+/// computed in float64.
 /// [`polyfit_covariance`] returns the uncertainty of the coefficients, [`polyfit_details`] the residuals, the rank and the singular values.
 ///
 /// The call waits for the device to determine the rank.

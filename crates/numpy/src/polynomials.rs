@@ -11,7 +11,7 @@ use crate::mathematics::{ConvolutionMode, convolve};
 
 /// Returns the polynomial with coefficients `p` at each element of `x`, by Horner's rule (`numpy.polyval`). The result is deferred.
 ///
-/// Passes over memory: one of `x` for as many coefficients as one fused expression takes.
+/// Passes over memory: one over `x` for each group of coefficients. A group has as many coefficients as fit into one fused expression.
 ///
 /// # Errors
 /// 0-d coefficients, or arrays on different devices.
@@ -242,7 +242,7 @@ pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
         None => filled(p, &[m], 0, DType::F64)?,
         Some(k) => at_least(&array_on(p.device(), &k)?, 1)?,
     };
-    // As in NumPy, one constant for several integrations becomes float64.
+    // As in NumPy, a single constant is repeated for all integrations and converted to float64.
     let k = match k.size() {
         1 if m > 1 => multiply(filled(p, &[m], 1, DType::F64)?, k)?,
         _ => k,

@@ -9,7 +9,7 @@ use crate::common::{at_least, slice_axis};
 ///
 /// The array of fewer dimensions gets leading axes of extent 1. The result is deferred.
 ///
-/// Passes over memory: one, of the result.
+/// Passes over memory: one, which writes the result.
 ///
 /// # Errors
 /// A result of too many dimensions or elements, or arrays on different devices.
@@ -74,7 +74,7 @@ fn cross_from_args(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
 /// Passes over memory: one, and one to join the elements of the result.
 ///
 /// # Errors
-/// Axes of another extent, shapes that do not broadcast, bool, or arrays on different devices.
+/// An axis whose extent is neither 2 nor 3, shapes that do not broadcast, bool, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -133,8 +133,8 @@ pub fn matvec(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
     matmul(x1, &x2.expand_dims(-1)?)?.squeeze(-1)
 }
 
-/// Returns the products of conjugated vectors and matrices (`numpy.vecmat`): (..., n) and (..., n, p) give (..., p). The other axes
-/// broadcast.
+/// Returns the products of vectors, which are conjugated, and matrices (`numpy.vecmat`): (..., n) and (..., n, p) give (..., p). The other
+/// axes broadcast.
 ///
 /// # Errors
 /// A vector of fewer than one or a matrix of fewer than two dimensions, extents that do not match, or arrays on different devices.

@@ -26,7 +26,10 @@ fn isin_from_args(args: &Args) -> Result<Value> {
     isin(&element, &test_elements, args.bool_or("invert", false)?).map(Value::Array)
 }
 
-/// Returns the sorted distinct elements of the flattened array, or the distinct slices along an axis (`numpy.unique`). All NaN are equal.
+/// Returns the sorted distinct elements of the flattened array, or the distinct slices along an axis (`numpy.unique`). All NaN count as
+/// equal.
+///
+/// This function implements the call without an axis. `unique_from_args` implements the other options for `eval`.
 #[numpy(
     "unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True)",
     differs = "`equal_nan=False` of floats is an error",
@@ -57,10 +60,13 @@ fn unique_from_args(args: &Args) -> Result<Value> {
     })
 }
 
-/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with the index of each first occurrence, the index
-/// of the equal distinct slice for each slice, and the numbers of occurrences. [`unique_all`] does so for elements.
+/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with indices and counts. [`unique_all`] does the
+/// same for elements.
 ///
-/// Passes over memory: a sort of indices and a gather for each element of a slice.
+/// `indices` holds the index of the first occurrence of each distinct slice, and `counts` its number of occurrences. `inverse` holds, for
+/// each slice of `a`, the index of the equal distinct slice.
+///
+/// Passes over memory: for each element of a slice, one sort of indices and one gather.
 ///
 /// # Errors
 /// An axis out of bounds.
@@ -114,8 +120,9 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
 ///
 /// NaN is equal to no element, so the result for NaN is false, or true if `invert`.
 ///
-/// Passes over memory: a sort of the tested elements, a binary search, a gather and a comparison. On the CPU, integers whose tested
-/// elements span at most six times the number of all elements are looked up in a table: one pass for the indices, and a gather.
+/// Passes over memory: a sort of `test_elements`, a binary search, a gather and a comparison. On the CPU, bool and integers other than
+/// uint64 are looked up in a table: one pass for the indices, and a gather. This requires that the range of `test_elements` is at most six
+/// times the size of both arrays together.
 ///
 /// # Errors
 /// Arrays on different devices.
@@ -146,8 +153,11 @@ pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<
     if invert { not_equal(found, element) } else { equal(found, element) }
 }
 
-/// Does the same as [`isin`] by a table with an entry for each integer between the smallest and the largest tested element. Returns `None`
-/// for other dtypes, for a table that is large compared with the arrays, and on devices that would have to wait for the bounds.
+/// Does the same as [`isin`] with a lookup table. The table has an entry for each integer from the minimum to the maximum of
+/// `test_elements`.
+///
+/// Returns `None` for uint64, floats and complex numbers, and if the table is large compared with the arrays. Also returns `None` on other
+/// devices than the CPU, where reading the bounds would wait for the device.
 fn isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<Option<NdArray>> {
     let is_narrow = |a: &NdArray| a.dtype() == DType::Bool || (a.dtype().is_int() && a.dtype() != DType::U64);
     let on_cpu = element.device() == Device::CPU && test_elements.device() == Device::CPU;
@@ -156,7 +166,7 @@ fn isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Re
     }
     let bound = |of: NdArray| Ok(of.item()?.as_int());
     let (Some(low), Some(high)) = (bound(test_elements.min(())?)?, bound(test_elements.max(())?)?) else { return Ok(None) };
-    // NumPy's limit of the same method.
+    // NumPy limits the size of its table in the same way.
     let limit = 6 * (element.size() as i128 + test_elements.size() as i128);
     let Ok(outside) = i32::try_from(high - low + 1) else { return Ok(None) };
     if i128::from(outside) > limit {
@@ -216,7 +226,8 @@ pub fn intersect1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<
     before.extract(&equal(&before, &after)?)
 }
 
-/// Returns [`intersect1d`] and the indices of its elements in both flattened arrays (`numpy.intersect1d(return_indices=True)`).
+/// Returns the result of [`intersect1d`] and the indices of its elements in both flattened arrays
+/// (`numpy.intersect1d(return_indices=True)`).
 ///
 /// With `assume_unique`, the elements of each array are known to be distinct.
 ///

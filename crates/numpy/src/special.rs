@@ -25,7 +25,7 @@ fn as_floats<const N: usize>(name: &'static str, operands: [Operand; N]) -> Resu
     Ok((arrays, finfo(dtype)?))
 }
 
-/// Returns `2**(exponent - nmant)`, the distance of neighbouring numbers with this exponent, in the dtype of `model`. `info` holds
+/// Returns `2**(exponent - nmant)`, the distance between neighbouring numbers with this exponent, in the dtype of `model`. `info` holds
 /// the limits of the dtype. The result is at least the smallest positive number.
 fn power_of_two(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray> {
     let exponent = subtract(maximum(exponent, info.minexp)?, info.nmant)?;
@@ -56,14 +56,14 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
     let ([from, to], info) = as_floats("nextafter", [x1.into(), x2.into()])?;
     let (mantissa, exponent) = frexp(&from)?;
     let grows = equal(less(&from, &to)?, less(0, &from)?)?;
-    // Below a power of two, the distance of neighbouring numbers is half of that above it.
+    // The distance between neighbouring numbers is half as large below a power of two as above it.
     let is_power = equal(abs(&mantissa)?, 0.5)?;
     let denser = where_(&grows, 0, is_power.astype(DType::I32)?)?;
     let distance = power_of_two(&from, subtract(subtract(exponent, 1)?, denser)?, &info)?;
     let moved = where_(less(&from, &to)?, cuprum_core::add(&from, &distance)?, subtract(&from, &distance)?)?;
     let from_zero = copysign(info.smallest_subnormal, &to)?.astype(from.dtype())?;
     let from_infinity = copysign(info.max, &from)?.astype(from.dtype())?;
-    // A step from the smallest number to zero keeps the sign: a negative number becomes -0.
+    // A step from the number nearest to zero to zero keeps the sign: a negative number becomes -0.
     let moved = where_(equal(&moved, 0)?, copysign(&moved, &from)?, &moved)?;
     let moved = where_(equal(&from, 0)?, from_zero, where_(isinf(&from)?, from_infinity, moved)?)?;
     let undefined = logical_or(isnan(&from)?, isnan(&to)?)?;
@@ -71,7 +71,8 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
     where_(undefined, cuprum_core::add(&from, &to)?, where_(equal(&from, &to)?, unmoved, moved)?)
 }
 
-/// Returns the distance from `x` to the next number away from zero, with the sign of `x` (`numpy.spacing`), elementwise; NaN for infinities.
+/// Returns the distance from `x` to the next number away from zero, with the sign of `x` (`numpy.spacing`), elementwise; NaN for
+/// infinities.
 ///
 /// Passes over memory: one.
 ///
@@ -95,14 +96,14 @@ pub fn spacing(x: impl Into<Operand>) -> Result<NdArray> {
     let of_zero = with_device(x.device(), || NdArray::scalar_as(info.smallest_subnormal, x.dtype()))?;
     let signed = where_(less(&x, 0)?, cuprum_core::negative(&distance)?, &distance)?;
     let finite = where_(equal(&x, 0)?, of_zero, signed)?;
-    // As in NumPy, the number after the largest is infinite.
+    // As in NumPy, the next number after the largest finite one is infinite, and so is the distance to it.
     let last = equal(abs(&x)?, info.max)?;
     let finite = where_(last, multiply(&x, f64::INFINITY)?, finite)?;
     where_(logical_or(isinf(&x)?, isnan(&x)?)?, subtract(&x, &x)?, finite)
 }
 
 /// Number of intervals of the trapezoidal rule in [`i0`].
-const INTERVALS: usize = 128;
+const TRAPEZOID_INTERVALS: usize = 128;
 
 /// Returns the modified Bessel function of the first kind of order zero (`numpy.i0`), elementwise.
 ///
@@ -135,9 +136,9 @@ pub fn i0(x: impl Into<Operand>) -> Result<NdArray> {
     }
     let out = if x.dtype().is_inexact() { x.dtype() } else { DType::F64 };
     // cos(t) - 1, without cancellation.
-    let angle = |n: usize| -2.0 * (n as f64 * std::f64::consts::FRAC_PI_2 / INTERVALS as f64).sin().powi(2);
-    let weight = |n: usize| if n == 0 || n == INTERVALS { 0.5 } else { 1.0 } / INTERVALS as f64;
-    let (angles, weights): (Vec<f64>, Vec<f64>) = (0..=INTERVALS).map(|n| (angle(n), weight(n))).unzip();
+    let angle = |n: usize| -2.0 * (n as f64 * std::f64::consts::FRAC_PI_2 / TRAPEZOID_INTERVALS as f64).sin().powi(2);
+    let weight = |n: usize| if n == 0 || n == TRAPEZOID_INTERVALS { 0.5 } else { 1.0 } / TRAPEZOID_INTERVALS as f64;
+    let (angles, weights): (Vec<f64>, Vec<f64>) = (0..=TRAPEZOID_INTERVALS).map(|n| (angle(n), weight(n))).unzip();
     let on_device = |values: &[f64]| with_device(x.device(), || NdArray::from_slice(values));
     let size = abs(x.astype(DType::F64)?)?;
     let terms = multiply(exp(multiply(size.expand_dims(-1)?, on_device(&angles)?)?)?, on_device(&weights)?)?;

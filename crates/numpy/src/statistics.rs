@@ -20,9 +20,9 @@ pub use ptp::*;
 pub use quantile::*;
 pub use quantile_method::*;
 
-/// Reshapes the weights that `average` or `quantile` receives, so that they broadcast with `a`. Weights of another shape than `a` or the
-/// reduced axes are an error.
-fn fit_weights(op: &'static str, a: &NdArray, weights: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+/// Reshapes the weights that `average` or `quantile` receives, so that they broadcast with `a`. Weights are an error if their shape is
+/// neither that of `a` nor that of the reduced axes.
+fn reshape_weights(op: &'static str, a: &NdArray, weights: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     if weights.shape() == a.shape() {
         return Ok(weights.clone());
     }

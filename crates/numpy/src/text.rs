@@ -32,7 +32,7 @@ pub fn array_repr(a: &NdArray) -> Result<String> {
     a.repr()
 }
 
-/// Returns the text of an array that `print` writes (`numpy.array_str`).
+/// Returns the text that `print` writes for an array (`numpy.array_str`).
 ///
 /// [`array2string`] takes options.
 ///

@@ -35,7 +35,7 @@ impl From<DType> for TypeClass {
 
 impl TypeClass {
     /// The abstract types with their names.
-    const ABSTRACT: [(&'static str, TypeClass); 8] = [
+    const ABSTRACT_TYPES: [(&'static str, TypeClass); 8] = [
         ("generic", TypeClass::Generic),
         ("number", TypeClass::Number),
         ("integer", TypeClass::Integer),
@@ -48,7 +48,7 @@ impl TypeClass {
 
     /// Returns the names of the abstract types.
     pub fn abstract_names() -> impl Iterator<Item = &'static str> {
-        TypeClass::ABSTRACT.iter().map(|(name, _)| *name)
+        TypeClass::ABSTRACT_TYPES.iter().map(|(name, _)| *name)
     }
 
     /// Returns the type that contains this one, or `None` for [`TypeClass::Generic`].
@@ -73,7 +73,7 @@ impl TypeClass {
 impl FromArgs for TypeClass {
     fn from_args(args: &Args, name: &str) -> Result<TypeClass> {
         if let Some(Value::Str(text)) = args.value(name)
-            && let Some((_, class)) = TypeClass::ABSTRACT.iter().find(|(known, _)| known == text)
+            && let Some((_, class)) = TypeClass::ABSTRACT_TYPES.iter().find(|(known, _)| known == text)
         {
             return Ok(*class);
         }
@@ -168,7 +168,7 @@ fn mintypecode_from_args(args: &Args) -> Result<Value> {
     mintypecode(&codes, &String::from_args(args, "typeset")?, &String::from_args(args, "default")?).map(Value::Str)
 }
 
-/// Returns NumPy's one-letter code of a dtype; that of float32 for bfloat16, which NumPy lacks.
+/// Returns NumPy's one-letter code of a dtype. NumPy has no bfloat16, so its code is that of float32.
 fn type_code(dtype: DType) -> char {
     match dtype {
         DType::Bool => '?',
@@ -190,7 +190,7 @@ fn type_code(dtype: DType) -> char {
 
 /// Returns the code in `typeset` of the smallest type to which all types with the given codes can be cast (`numpy.mintypecode`).
 ///
-/// Codes that are not in `typeset` do not count. Without any, the result is `default`.
+/// Codes that are not in `typeset` are ignored. If no code is in `typeset`, the result is `default`.
 ///
 /// # Errors
 /// None.
@@ -204,13 +204,13 @@ fn type_code(dtype: DType) -> char {
 /// ```
 #[numpy("mintypecode(typechars, typeset='GDFgdf', default='d')", call = mintypecode_from_args)]
 pub fn mintypecode(typechars: &str, typeset: &str, default: &str) -> Result<String> {
-    /// All codes in the order of preference.
-    const BY_SIZE: &str = "GDFgdfQqLlIiHhBb?";
+    /// The codes of number types, from the most to the least preferred.
+    const CODES_BY_PREFERENCE: &str = "GDFgdfQqLlIiHhBb?";
     let found: Vec<char> = typechars.chars().filter(|c| typeset.contains(*c)).collect();
     if found.contains(&'F') && found.contains(&'d') {
         return Ok("D".to_owned());
     }
-    let first = BY_SIZE.chars().find(|c| found.contains(c)).or(found.first().copied());
+    let first = CODES_BY_PREFERENCE.chars().find(|c| found.contains(c)).or(found.first().copied());
     Ok(first.map_or_else(|| default.to_owned(), String::from))
 }
 

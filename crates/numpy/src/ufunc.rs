@@ -21,7 +21,7 @@ use crate::manipulation::repeat;
 
 /// Associative operations, whose operands may be regrouped, each with its identity (`None` without one). [`identity`] and
 /// [`is_associative`] add `bitwise_and` and `hypot`.
-const ASSOCIATIVE: [(Op, Option<i64>); 13] = [
+const ASSOCIATIVE_OPERATIONS: [(Op, Option<i64>); 13] = [
     (ADD, Some(0)),
     (MULTIPLY, Some(1)),
     (MAXIMUM, None),
@@ -39,7 +39,7 @@ const ASSOCIATIVE: [(Op, Option<i64>); 13] = [
 
 /// Returns whether the operands of `op` may be regrouped.
 fn is_associative(op: Op) -> bool {
-    [BITWISE_AND, HYPOT].contains(&op) || ASSOCIATIVE.iter().any(|(listed, _)| *listed == op)
+    [BITWISE_AND, HYPOT].contains(&op) || ASSOCIATIVE_OPERATIONS.iter().any(|(listed, _)| *listed == op)
 }
 
 /// Returns the identity of `op` in `dtype`, or `None` if `op` has none.
@@ -47,11 +47,12 @@ fn identity(op: Op, dtype: DType) -> Option<i64> {
     match op {
         op if op == HYPOT => Some(0),
         op if op == BITWISE_AND => Some(if dtype == DType::Bool { 1 } else { -1 }),
-        op => ASSOCIATIVE.iter().find(|(listed, _)| *listed == op)?.1,
+        op => ASSOCIATIVE_OPERATIONS.iter().find(|(listed, _)| *listed == op)?.1,
     }
 }
 
-/// Converts `a` to the dtype in which `op` combines the elements. Returns an error if the result of `op` cannot be an operand again.
+/// Converts `a` to the dtype in which `op` combines the elements. Returns an error if `op`
+/// does not take two arguments, or if its result dtype differs from its operand dtype.
 fn to_operand_dtype(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<NdArray> {
     let name = op.name();
     let rule = op.0.rule.filter(|_| op.arity() == 2).ok_or_else(|| Error::value(name, "only supported for functions of two arguments"))?;
@@ -80,8 +81,8 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 /// two for other associative operations; one for each element along the axis for the rest.
 ///
 /// # Errors
-/// An operation of other than two arguments or whose result is not an operand, several axes for an operation that is not associative, no
-/// elements for an operation without identity, and the errors of reductions.
+/// An operation that does not take two arguments, or whose result dtype differs from its operand dtype. Several axes for an operation that
+/// is not associative, no elements for an operation without identity, and the errors of reductions.
 ///
 /// # Examples
 /// ```
@@ -205,7 +206,8 @@ fn signed_extents(shape: &[usize]) -> Vec<isize> {
 /// other associative operations; one for each element along the axis for the rest.
 ///
 /// # Errors
-/// A 0-d array, an axis out of bounds, and an operation of other than two arguments or whose result is not an operand.
+/// A 0-d array, an axis out of bounds, or an operation that does not take two arguments or whose result dtype differs from its operand
+/// dtype.
 ///
 /// # Examples
 /// ```
@@ -331,10 +333,10 @@ pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize
 /// Applies an elementwise operation of two arguments to all pairs of elements (`numpy.ufunc.outer`). The shape of the result is that of
 /// `a` followed by that of `b`.
 ///
-/// Passes over memory: one, of the result.
+/// Passes over memory: one, which writes the result.
 ///
 /// # Errors
-/// An operation of other than two arguments, and the errors of the operation.
+/// An operation that does not take two arguments, and the errors of the operation.
 ///
 /// # Examples
 /// ```

@@ -8,7 +8,7 @@ use cuprum_core::{
 
 use crate::common::arg_types;
 
-/// Returns the dtype of a function of real numbers: NumPy's float for integers, else the promoted dtype.
+/// Returns the dtype in which a function of real numbers is computed: NumPy's float type for integers, else the promoted dtype.
 fn float_dtype<'a>(op: &'static str, operands: impl IntoIterator<Item = &'a Operand>) -> Result<DType> {
     Ok(TypeRule::Float.resolve_dtypes(op, &arg_types(operands))?.result)
 }

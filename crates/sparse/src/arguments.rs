@@ -1,4 +1,4 @@
-//! Conversion of the arguments of calls by SciPy's names, as `eval` makes them.
+//! Conversion of the arguments of calls from `eval`, which are named after SciPy's parameters.
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::{Args, Error, Result, Value};
@@ -22,7 +22,7 @@ impl FromArgs for SparseArray {
     }
 }
 
-/// Returns the array on which the method is called (`self`).
+/// Returns the argument `self`, the array whose method is called.
 pub(crate) fn self_argument(args: &Args) -> Result<SparseArray> {
     let own = args.get("self").and_then(from_value).cloned();
     own.ok_or_else(|| Error::value(args.op(), "the first argument must be a sparse array"))
@@ -40,15 +40,15 @@ pub(crate) fn two_extents(op: &'static str, extents: &[usize]) -> Result<[usize;
     <[usize; 2]>::try_from(extents).map_err(|_| Error::value(op, "the shape of a sparse array has two extents"))
 }
 
-/// Converts the array to the format of the argument `format`, if it was passed.
-pub(crate) fn in_format(args: &Args, a: SparseArray) -> Result<Value> {
+/// Converts a result to the format that the argument `format` names, if this argument was passed.
+pub(crate) fn convert_to_requested_format(args: &Args, a: SparseArray) -> Result<Value> {
     match args.get("format") {
         None => Ok(a.into_value()),
         Some(_) => Ok(convert::to_format(&a, Format::parse(args.str("format")?)?)?.into_value()),
     }
 }
 
-/// Calls a function on behalf of `eval`. Errors about arguments name the function that the user called, not the one that finds the error.
+/// Calls a function for `eval`. An error names the function that the script called, not the inner function that returned the error.
 pub(crate) fn with_named_errors(args: &Args, call: impl FnOnce(&Args) -> Result<Value>) -> Result<Value> {
     call(args).map_err(|e| e.with_function_name(args.op()))
 }

@@ -9,9 +9,9 @@ use crate::compressed::Compressed;
 
 /// A sparse array in block row format (`scipy.sparse.bsr_array`): dense blocks of one shape in compressed row format.
 ///
-/// Row i of blocks has the blocks `data[indptr[i]..indptr[i + 1]]`, which begin in the columns `indices[..] * c` for blocks (r, c). The
-/// format saves indices if the elements lie in dense blocks. Arithmetic and products use a CSR copy, which is computed once and cached. A
-/// clone shares all memory.
+/// Block row i has the blocks `data[indptr[i]..indptr[i + 1]]`. With blocks of shape (r, c), `data[n]` begins in column `indices[n] * c`.
+/// If the elements form dense blocks, this format stores fewer indices than CSR. Arithmetic and products use a CSR copy, which is computed
+/// once and cached. A clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -37,10 +37,10 @@ pub struct BsrArray {
 impl BsrArray {
     /// Returns the array with the blocks `data` (n, r, c) (`scipy.sparse.bsr_array((data, indices, indptr), shape=shape)`).
     ///
-    /// `indices` (n) holds the block column of each block, `indptr` has one element more than there are rows of blocks.
+    /// `indices` (n) holds the block column of each block, `indptr` has one element more than there are block rows.
     ///
     /// # Errors
-    /// A shape that is no multiple of the block shape, blocks without elements, and the errors of [`CsrArray::new`](crate::CsrArray::new).
+    /// A shape that is not a multiple of the block shape, a block extent of 0, and the errors of [`CsrArray::new`](crate::CsrArray::new).
     ///
     /// # Examples
     /// ```
@@ -86,7 +86,7 @@ impl BsrArray {
         let a = a.canonical()?;
         let (rows, blocks) = (a.rows()?, [shape[0] / r, shape[1] / c]);
         let (block_row, block_column) = (rows.floor_divide(r as i64)?, a.indices.astype(DType::I64)?.floor_divide(c as i64)?);
-        // The block structure is computed as that of a matrix with one element per block.
+        // The block structure is that of a matrix in which each block is one element.
         let mask = cuprum_core::ones_like(&rows)?;
         let structure = Compressed::from_positions(&block_row, &block_column, &mask, blocks, a.indices.dtype())?;
         let keys = structure.rows()?.multiply(blocks[1] as i64)?.add(&structure.indices)?;
@@ -113,7 +113,7 @@ impl BsrArray {
         &self.indices
     }
 
-    /// Returns the index of the first block of each block row, and the number of blocks (`.indptr`).
+    /// Returns the index of the first block of each block row, followed by the total number of blocks (`.indptr`).
     pub fn indptr(&self) -> &NdArray {
         &self.indptr
     }
@@ -133,7 +133,8 @@ impl BsrArray {
         let made = if count == 0 {
             Compressed::empty(device, self.shape, self.dtype(), index)?
         } else {
-            // Each block row becomes r rows of equal length. The axes of the gathered blocks are: row of blocks, row, block, column.
+            // Each block row becomes r rows of equal length. The elements are ordered by block row, then by row in it, by block, and by
+            // column in the block.
             let block_rows = self.shape[0] / r;
             let lengths =
                 self.indptr.index(cuprum_core::s![1..])?.subtract(self.indptr.index(cuprum_core::s![..-1])?)?.astype(DType::I64)?;
@@ -152,7 +153,7 @@ impl BsrArray {
         Ok(self.by_rows.get_or_init(|| made).clone())
     }
 
-    /// Returns the array with `data`, of equal shape, as its blocks.
+    /// Returns an array with the same structure and the blocks `data`, which must have the shape of the current blocks.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<BsrArray> {
         Ok(BsrArray { data: contiguous_stored(&data)?, by_rows: Arc::default(), ..self.clone() })
     }

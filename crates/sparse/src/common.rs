@@ -19,7 +19,7 @@ pub(crate) fn contiguous_stored(a: &NdArray) -> Result<NdArray> {
     a.contiguous()?.eval().cloned()
 }
 
-/// Returns an error for dtypes that sparse arrays do not have.
+/// Returns an error for dtypes that sparse arrays do not support.
 pub(crate) fn check_value_dtype(op: &'static str, dtype: DType) -> Result<()> {
     match dtype {
         DType::F16 | DType::BF16 => Err(Error::dtype(op, "sparse arrays have no values of this dtype; use astype('float32')", &[dtype])),
@@ -32,7 +32,7 @@ pub(crate) fn index_dtype(extents: &[usize]) -> DType {
     if extents.iter().all(|&n| n <= i32::MAX as usize) { DType::I32 } else { DType::I64 }
 }
 
-/// Converts index arrays to one dtype, int32 or int64. Arrays that are all int32 or all int64 keep their dtype.
+/// Converts index arrays to one dtype, int32 or int64. If all are int32 or all are int64, they keep their dtype.
 ///
 /// # Errors
 /// An array that is not 1-D or not of integers.
@@ -52,9 +52,9 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
     };
     let mut converted = arrays.map(NdArray::clone);
     for (slot, a) in converted.iter_mut().zip(arrays) {
-        // The bounds are checked later. Until then, an index must not wrap around to a valid one.
+        // Bounds are checked after this conversion, so it must not wrap an out-of-bounds index to a valid one.
         let wide = if a.dtype() == DType::U64 { cuprum_core::minimum(a, i64::MAX)? } else { a.clone() };
-        *slot = contiguous_stored(&wide.astype(if dtype == DType::I32 { clip_to_i32(&wide)? } else { DType::I64 })?)?;
+        *slot = contiguous_stored(&wide.astype(if dtype == DType::I32 { narrowest_index_dtype(&wide)? } else { DType::I64 })?)?;
     }
     if dtype == DType::I32 && converted.iter().any(|a| a.dtype() == DType::I64) {
         for slot in &mut converted {
@@ -64,8 +64,8 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
     Ok(converted)
 }
 
-/// Returns int32 if all elements of `a` fit in it, else int64.
-fn clip_to_i32(a: &NdArray) -> Result<DType> {
+/// Returns int32 if all elements of `a` fit in int32, else int64.
+fn narrowest_index_dtype(a: &NdArray) -> Result<DType> {
     if a.dtype().can_cast_safe(DType::I32) || a.size() == 0 {
         return Ok(DType::I32);
     }
@@ -117,19 +117,20 @@ pub(crate) fn dense_size(op: &'static str, shape: [usize; 2]) -> Result<usize> {
     size.ok_or_else(|| Error::shape(op, "a dense array of this shape is too large", &[&shape]))
 }
 
-/// Returns `indptr` in the dtype `index`, from the int64 number of elements of each row.
+/// Returns `indptr` in the dtype `index`. `counts` holds the number of elements in each row.
 pub(crate) fn indptr_of_counts(counts: &NdArray, index: DType) -> Result<NdArray> {
     let zero = filled(counts.device(), &[1], 0, DType::I64)?;
     let joined = if counts.size() == 0 { zero } else { concat([&zero, &counts.astype(DType::I64)?.cumsum(0)?], 0)? };
     contiguous_stored(&joined.astype(index)?)
 }
 
-/// Returns `indptr` in the dtype `index` for `extent` rows, from the row index of each element.
+/// Returns `indptr` in the dtype `index` for a matrix of `extent` rows. `rows` holds the row index of each element.
 pub(crate) fn indptr_of_rows(rows: &NdArray, extent: usize, index: DType) -> Result<NdArray> {
     indptr_of_counts(&cuprum_core::bincount(rows, None, extent)?, index)
 }
 
-/// Returns a mask of the elements whose position `(row, column)` differs from the position before. The first element is always marked.
+/// Returns a mask of the elements whose position `(row, column)` differs from that of the preceding element. The first element is always
+/// marked.
 pub(crate) fn run_starts(row: &NdArray, column: &NdArray) -> Result<NdArray> {
     let differs = |a: &NdArray| not_equal(a.index(s![1..])?, a.index(s![..-1])?);
     let first = filled(row.device(), &[row.size().min(1)], true, DType::Bool)?;
@@ -156,7 +157,7 @@ pub(crate) fn order_by_position(row: &NdArray, column: &NdArray, shape: [usize; 
     }
 }
 
-/// Returns the int64 row index of each element, from `indptr`. `count` is the number of elements.
+/// Returns the int64 row index of each element of a matrix with this `indptr` and `count` elements.
 pub(crate) fn rows_of(indptr: &NdArray, count: usize) -> Result<NdArray> {
     row_indices(indptr, count)
 }

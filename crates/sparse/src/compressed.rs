@@ -10,8 +10,8 @@ use crate::common::{
     rows_of, run_starts,
 };
 
-/// Elements sorted by their index along the major axis: the rows of CSR or the columns of CSC. The constructors guarantee a valid
-/// structure.
+/// A matrix whose elements are sorted by their index along one axis, the major axis: rows in CSR, columns in CSC. The constructors
+/// guarantee a valid structure.
 #[derive(Clone, Debug)]
 pub(crate) struct Compressed {
     /// Extent of the major axis.
@@ -38,7 +38,7 @@ impl Compressed {
     /// Returns a matrix of the given components (`data`, `indices`, `indptr`), after checking them.
     ///
     /// # Errors
-    /// A structure that is not valid, dtypes that are not supported, arrays on different devices.
+    /// An invalid structure, unsupported dtypes, arrays on different devices.
     pub fn new(op: &'static str, data: &NdArray, indices: &NdArray, indptr: &NdArray, [major, minor]: [usize; 2]) -> Result<Compressed> {
         check_value_dtype(op, data.dtype())?;
         let devices = [data, indices, indptr].map(NdArray::device);
@@ -56,8 +56,8 @@ impl Compressed {
         Ok(Compressed { major, minor, indptr, indices, data: contiguous_stored(data)?, derived: Arc::default() })
     }
 
-    /// Returns a matrix of components that are known to be valid. `is_canonical` states that the minor indices of each row ascend without
-    /// repetition, if that is known.
+    /// Returns a matrix of components that are known to be valid. `is_canonical` is true if the minor indices of each row are known to
+    /// ascend without repetition.
     pub fn from_valid(data: NdArray, indices: NdArray, indptr: NdArray, shape: [usize; 2], is_canonical: bool) -> Result<Compressed> {
         let derived = Derived::default();
         if is_canonical {
@@ -131,8 +131,8 @@ impl Compressed {
         Compressed::from_valid(data, self.indices.clone(), self.indptr.clone(), self.shape(), is_canonical)
     }
 
-    /// Returns whether the minor indices of each row ascend, strictly if `strict` is set. Waits for the device at the first call.
-    fn order(&self, strict: bool) -> Result<bool> {
+    /// Returns whether the minor indices of each row ascend, strictly if `strict`. The first call waits for the device.
+    fn has_ascending_indices(&self, strict: bool) -> Result<bool> {
         let known = if strict { &self.derived.is_canonical } else { &self.derived.is_sorted };
         if let Some(&known) = known.get() {
             return Ok(known);
@@ -148,11 +148,11 @@ impl Compressed {
     }
 
     pub fn is_sorted(&self) -> Result<bool> {
-        self.order(false)
+        self.has_ascending_indices(false)
     }
 
     pub fn is_canonical(&self) -> Result<bool> {
-        self.order(true)
+        self.has_ascending_indices(true)
     }
 
     /// Returns the matrix with ascending minor indices in each row and repeated elements added. The result is cached.

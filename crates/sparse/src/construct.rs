@@ -4,7 +4,7 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::random::Generator;
 use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, concat, numpy, ones, with_device, zeros};
 
-use crate::arguments::{in_format, shape_argument, with_named_errors};
+use crate::arguments::{convert_to_requested_format, shape_argument, with_named_errors};
 use crate::common::{check_value_dtype, index_dtype, index_range};
 use crate::convert::to_coo;
 use crate::object::from_value;
@@ -31,11 +31,12 @@ pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<Di
 
 /// Returns an array with the given diagonals (`scipy.sparse.diags_array`), in DIA format.
 ///
-/// `diagonals[n]` is the diagonal `offsets[n]`, of the length of that diagonal, or of one element that is repeated. Without a shape, the
-/// array is square and as small as the first diagonal allows.
+/// `diagonals[n]` holds the elements of the diagonal `offsets[n]`, or one element that fills this diagonal. Without a shape, the array is
+/// square and as small as the first diagonal allows.
 ///
 /// # Errors
-/// Numbers of diagonals and offsets that differ, repeated offsets, a diagonal that is not 1-D or of another length, float16 and bfloat16.
+/// Different numbers of diagonals and offsets, repeated offsets, a diagonal of the wrong length or of more than one axis, float16 and
+/// bfloat16.
 ///
 /// # Examples
 /// ```
@@ -74,7 +75,7 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
         }
         let values = diagonal.reshape(-1)?.astype(dtype)?.broadcast_to([length])?;
         let fill = |count: usize| with_device(device, || zeros(count, dtype));
-        // Row n of `data` stores an element of the diagonal at the index of its column.
+        // Row n of `data` holds diagonal n. An element in column j of the matrix is stored at index j.
         let before = if length == 0 { shape[1] } else { above };
         rows.push(concat([&fill(before)?, &values, &fill(shape[1] - before - length)?], 0)?);
     }
@@ -84,8 +85,8 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
 
 /// Returns an array with random elements at random positions (`scipy.sparse.random_array`), in COO format on the current device.
 ///
-/// `density` is the fraction of elements that are stored, from 0 to 1. Positions do not repeat. Values are uniform in [0, 1), ones for
-/// integers and bool.
+/// `density` is the fraction of elements that are stored, from 0 to 1. Positions do not repeat. Floating-point values and the real parts of
+/// complex values are uniform in [0, 1). Integers are 1, bools true.
 ///
 /// # Errors
 /// A density out of range, a shape of 2^63 elements or more, float16 and bfloat16, or too little memory.
@@ -122,7 +123,7 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
 /// Returns `count` distinct random integers in `0..size`, in ascending order.
 fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
     if count * 2 >= size {
-        // If more than half of the integers are needed, takes the first ones of a random permutation.
+        // If at least half of the integers are needed, takes the first ones of a random permutation.
         let order = generator.permutation(&index_range(Device::current()?, size as usize)?, 0)?;
         return order.index(cuprum_core::s![..count])?.sort(0);
     }
@@ -130,7 +131,7 @@ fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdAr
     while (numbers.size() as i64) < count {
         let missing = count - numbers.size() as i64;
         let drawn = generator.integers(0, size, (missing + missing / 4 + 8) as usize, DType::I64)?;
-        // Keeps the integers in the order in which they were drawn, so that each is equally likely.
+        // Keeps the order of the draws, because the truncation of sorted integers would favour small ones.
         let all = concat([&numbers, &drawn], 0)?;
         numbers = first_occurrences(&all)?;
         if numbers.size() as i64 > count {
@@ -255,7 +256,7 @@ fn eye_from_args(args: &Args) -> Result<Value> {
     let rows = usize::from_args(args, "m")?;
     let columns = if args.get("n").is_some() { usize::from_args(args, "n")? } else { rows };
     let a = eye_array(rows, columns, args.int_or("k", 0)? as i64, args.dtype("dtype")?.unwrap_or(DType::F64))?;
-    in_format(args, a.into())
+    convert_to_requested_format(args, a.into())
 }
 
 fn diags_from_args(args: &Args) -> Result<Value> {
@@ -270,7 +271,7 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     };
     let dtype = args.dtype("dtype")?.or(DType::promote_all(diagonals.iter().map(NdArray::dtype).collect::<Vec<_>>()));
     let dtype = dtype.unwrap_or(DType::F64);
-    in_format(args, diags_array(&diagonals, &offsets, shape_argument(args)?, dtype)?.into())
+    convert_to_requested_format(args, diags_array(&diagonals, &offsets, shape_argument(args)?, dtype)?.into())
 }
 
 fn block_arguments(args: &Args) -> Result<Vec<SparseArray>> {
@@ -283,13 +284,13 @@ fn block_arguments(args: &Args) -> Result<Vec<SparseArray>> {
 }
 
 fn vstack_from_args(args: &Args) -> Result<Value> {
-    in_format(args, vstack(&block_arguments(args)?)?)
+    convert_to_requested_format(args, vstack(&block_arguments(args)?)?)
 }
 
 fn hstack_from_args(args: &Args) -> Result<Value> {
-    in_format(args, hstack(&block_arguments(args)?)?)
+    convert_to_requested_format(args, hstack(&block_arguments(args)?)?)
 }
 
 fn kron_from_args(args: &Args) -> Result<Value> {
-    in_format(args, kron(&SparseArray::from_args(args, "A")?, &SparseArray::from_args(args, "B")?)?.into())
+    convert_to_requested_format(args, kron(&SparseArray::from_args(args, "A")?, &SparseArray::from_args(args, "B")?)?.into())
 }

@@ -57,7 +57,7 @@ pub(crate) fn to_dia(a: &SparseArray) -> Result<DiaArray> {
     }
 }
 
-/// Converts the array to `format`. Blocks of BSR get the shape (1, 1).
+/// Converts the array to `format`. Other formats become BSR with blocks of shape (1, 1).
 pub(crate) fn to_format(a: &SparseArray, format: Format) -> Result<SparseArray> {
     Ok(match format {
         Format::Csr => to_csr(a)?.into(),
@@ -85,7 +85,7 @@ pub(crate) fn transpose(a: &SparseArray) -> Result<SparseArray> {
         SparseArray::Bsr(a) => a.transposed()?.into(),
         SparseArray::Dia(a) => {
             // Element (i, j) of diagonal k is stored at index j of its row in `data`. In the transpose, it belongs to diagonal -k and is
-            // stored at index i.
+            // stored at index i. The diagonals are therefore rebuilt from a CSR copy.
             let rows = a.compressed()?;
             DiaArray::from_compressed(&rows.swapped()?)?.into()
         }

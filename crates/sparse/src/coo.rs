@@ -9,8 +9,8 @@ use crate::compressed::Compressed;
 
 /// A sparse array in coordinate format (`scipy.sparse.coo_array`): one row, one column and one value per element.
 ///
-/// Elements may be in any order, and repeated positions are added where a value is needed. Construction from parts is fastest in this
-/// format. Arithmetic and products use a CSR copy, which is computed once and cached. A clone shares all memory.
+/// Elements may be in any order. If positions repeat, operations add their elements. No other format is constructed faster from unordered
+/// elements. Arithmetic and products use a CSR copy, which is computed once and cached. A clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -35,8 +35,8 @@ pub struct CooArray {
 impl CooArray {
     /// Returns the array with the elements `data` at `(row, column)` (`scipy.sparse.coo_array((data, (row, column)), shape=shape)`).
     ///
-    /// All are 1-D and of equal length. Pairs of int32 and of int64 indices keep their dtype. Other integers become int32 if they fit,
-    /// else int64. `data` is bool, an integer, float32, float64 or complex.
+    /// `data`, `row` and `column` are 1-D and of equal length. The indices keep their dtype if both arrays are int32 or both are int64.
+    /// Other integers become int32 if they fit, else int64. `data` is bool, an integer, float32, float64 or complex.
     ///
     /// # Errors
     /// [`Error::Index`] for an index out of bounds. Arrays that are not 1-D, lengths that differ, float16 and bfloat16, arrays on different
@@ -83,7 +83,7 @@ impl CooArray {
     /// Returns the nonzero elements of a 2-D array, in C order. A 1-D array counts as one row.
     ///
     /// # Errors
-    /// An array of more axes, float16 and bfloat16.
+    /// An array whose number of axes is not 1 or 2, float16 and bfloat16.
     ///
     /// # Examples
     /// ```
@@ -116,12 +116,12 @@ impl CooArray {
         &self.data
     }
 
-    /// Returns the row of each element (`.row`).
+    /// Returns the row index of each element (`.row`).
     pub fn row(&self) -> &NdArray {
         &self.row
     }
 
-    /// Returns the column of each element (`.col`).
+    /// Returns the column index of each element (`.col`).
     pub fn column(&self) -> &NdArray {
         &self.column
     }

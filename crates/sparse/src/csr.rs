@@ -9,8 +9,8 @@ use crate::coo::CooArray;
 /// A sparse array in compressed row format (`scipy.sparse.csr_array`).
 ///
 /// Row i has the elements `data[indptr[i]..indptr[i + 1]]` in the columns `indices[indptr[i]..indptr[i + 1]]`. Products with dense arrays,
-/// reductions and slices of rows are fastest in this format. Columns may be in any order within a row, and may repeat: repeated elements
-/// are added where a value is needed. A clone shares all memory.
+/// reductions and slices of rows are fastest in this format. Columns may be in any order within a row. If columns repeat within a row,
+/// operations add their elements. A clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -59,8 +59,8 @@ macro_rules! compressed_format {
             #[doc = concat!("Returns the array with the given components (`scipy.sparse.", $name, "((data, indices, indptr), shape=shape)`).")]
             ///
             #[doc = concat!("`data` and `indices` have one element each per stored element, `indptr` has one more than there are ", $lines, ".")]
-            /// Pairs of int32 and of int64 indices keep their dtype. Other integers become int32 if they fit, else int64. `data` is bool, an
-            /// integer, float32, float64 or complex.
+            /// `indices` and `indptr` keep their dtype if both are int32 or both are int64. Other integers become int32 if they fit, else
+            /// int64. `data` is bool, an integer, float32, float64 or complex.
             ///
             /// # Errors
             /// [`Error::Index`](cuprum_core::Error::Index) for an index out of bounds. [`Error::Value`](cuprum_core::Error::Value) for
@@ -104,7 +104,7 @@ macro_rules! compressed_format {
             /// Returns the nonzero elements of a 2-D array. A 1-D array counts as one row.
             ///
             /// # Errors
-            /// An array of more axes, float16 and bfloat16.
+            /// An array whose number of axes is not 1 or 2, float16 and bfloat16.
             pub fn from_dense(a: &NdArray) -> Result<$Format> {
                 Ok($Format::from_inner(CooArray::from_dense(a)?.compressed($major)?))
             }

@@ -9,9 +9,9 @@ use crate::compressed::Compressed;
 
 /// A sparse array of diagonals (`scipy.sparse.dia_array`).
 ///
-/// Row n of `data` is the diagonal `offsets[n]`: `data[n, j]` is the element in column j and row `j - offsets[n]`, and is ignored if there
-/// is no such row. Positive offsets are above the main diagonal. Arithmetic and products use a CSR copy, which is computed once and cached.
-/// A clone shares all memory.
+/// Row n of `data` is the diagonal `offsets[n]`: `data[n, j]` is the element in column j and row `j - offsets[n]`. It is ignored if the
+/// matrix has no such row. Positive offsets are above the main diagonal. Arithmetic and products use a CSR copy, which is computed once and
+/// cached. A clone shares all memory.
 ///
 /// # Examples
 /// ```
@@ -29,7 +29,7 @@ pub struct DiaArray {
     shape: [usize; 2],
     data: NdArray,
     offsets: NdArray,
-    /// Number of elements on the diagonals that `data` stores.
+    /// Number of matrix elements on the stored diagonals.
     count: usize,
     by_rows: Arc<OnceLock<Compressed>>,
 }
@@ -119,13 +119,13 @@ impl DiaArray {
         Ok(self.by_rows.get_or_init(|| made).clone())
     }
 
-    /// Returns the array with `data`, of equal shape, as its diagonals.
+    /// Returns an array with the same offsets and the diagonals `data`, which must have the shape of the current diagonals.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<DiaArray> {
         Ok(DiaArray { data: contiguous_stored(&data)?, by_rows: Arc::default(), ..self.clone() })
     }
 }
 
-/// Returns the number of matrix elements on the diagonal `offset` of which the first `width` columns are stored.
+/// Returns the number of matrix elements on diagonal `offset`. Only the first `width` columns count, because `data` has no others.
 fn diagonal_length(shape: [usize; 2], width: usize, offset: i64) -> usize {
     let start = offset.max(0) as i128;
     let end = (shape[0] as i128 + i128::from(offset)).min(width.min(shape[1]) as i128);

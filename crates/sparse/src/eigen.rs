@@ -39,15 +39,16 @@ pub struct LanczosOptions<'a> {
 
 /// Returns `k` eigenvalues of a Hermitian matrix (n, n) in ascending order, and their eigenvectors (n, k) (`scipy.sparse.linalg.eigsh`).
 ///
-/// `k` is less than n. The values have the real dtype of the matrix, the vectors its dtype. Integers are converted to float64. All vectors
-/// are orthogonalised against each other. The small projected problem is solved by [`eigh`].
+/// `k` is less than n. The eigenvectors have the dtype of the matrix. The eigenvalues have the corresponding real dtype. Integers are
+/// converted to float64. All vectors are orthogonalised against each other. [`eigh`] computes the eigenvalues of the small projected
+/// matrix.
 ///
 /// Source: Wu and Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM Journal on Matrix Analysis and
 /// Applications 22, 2000.
 ///
 /// # Errors
-/// [`Error::LinAlg`] if the values have not converged after the maximum number of restarts. A matrix that is not square, `k` or `ncv` out of
-/// range, float16 and bfloat16, and errors of the products.
+/// [`Error::LinAlg`] if the values have not converged after the maximum number of restarts. A matrix that is not square, `k` or `ncv` out
+/// of range, float16 and bfloat16, and errors of the products.
 ///
 /// # Examples
 /// ```
@@ -75,7 +76,7 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
     if ncv <= k {
         return Err(Error::value(OP, format!("ncv must be greater than k = {k}, not {ncv}")));
     }
-    let start = first_vector(OP, a, n, dtype, options)?;
+    let start = starting_vector(OP, a, n, dtype, options)?;
     let mut basis = Basis::new(a, dtype, contiguous_stored(&start.divide(norm(&start)?)?)?);
     let epsilon = if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let accuracy = if options.tol > 0.0 { options.tol } else { epsilon };
@@ -83,9 +84,9 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
     for _ in 0..maxiter {
         let residual = basis.extend_to(ncv)?;
         let (values, vectors) = basis.ritz_pairs()?;
-        let order = wanted_order(&values, which);
-        // The norm of the residual of a Ritz vector is the last component of its eigenvector of the projection, times the norm of the
-        // residual vector.
+        let order = order_by_preference(&values, which);
+        // Each Ritz vector belongs to an eigenvector of the projection. Its residual norm is the magnitude of that eigenvector's last
+        // component, times `residual`.
         let last = vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
         let scale = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
         let is_accurate =
@@ -98,15 +99,15 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
             let values = with_device(start.device(), || NdArray::from_slice(&chosen_values))?.astype(dtype.real())?;
             return Ok((values, contiguous_stored(&basis.combine(&vectors, &chosen)?.t()?)?));
         }
-        // As in ARPACK, a restart keeps more vectors than requested, and more of them as values converge.
+        // As in ARPACK, a restart keeps more than the `k` requested vectors once values have converged.
         let kept = (k + accurate.min((ncv - k) / 2) + usize::from(k == 1)).min(ncv - 1);
         basis.restart(&values, &vectors, &order[..kept])?;
     }
     Err(Error::LinAlg { op: OP, failure: LinAlgFailure::EigenvaluesDiverge, matrix: 0, batch: 1 })
 }
 
-/// Returns the normalised starting vector of the iteration.
-fn first_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType, options: &LanczosOptions) -> Result<NdArray> {
+/// Returns the starting vector of the iteration. It is not normalised.
+fn starting_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType, options: &LanczosOptions) -> Result<NdArray> {
     match options.v0 {
         Some(v) if v.shape() != [n] => Err(Error::shape(op, "v0 has one element for each row", &[v.shape()])),
         Some(v) => contiguous_stored(&v.astype(dtype)?),
@@ -116,8 +117,8 @@ fn first_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType
     }
 }
 
-/// Returns the indices of `values`, the most wanted value first.
-fn wanted_order(values: &[f64], which: Which) -> Vec<usize> {
+/// Returns the indices of `values` in the order of preference that `which` states.
+fn order_by_preference(values: &[f64], which: Which) -> Vec<usize> {
     let key = |i: &usize| match which {
         Which::LargestMagnitude => -values[*i].abs(),
         Which::SmallestMagnitude => values[*i].abs(),
@@ -134,9 +135,9 @@ struct Basis<'a> {
     a: &'a dyn LinearOperator,
     dtype: DType,
     vectors: Vec<NdArray>,
-    /// The projected matrix, one row for each vector that has been multiplied.
+    /// The lower triangle of the projected matrix, one row for each basis vector.
     projection: Vec<Vec<f64>>,
-    /// The vector that extends the basis; `None` if the span is invariant.
+    /// The vector that extends the basis next, or `None` if the basis spans the whole space.
     next: Option<NdArray>,
 }
 
@@ -145,7 +146,7 @@ impl<'a> Basis<'a> {
         Basis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first) }
     }
 
-    /// Returns whether the span of the basis is an invariant subspace, so that eigenvalues of the projection are exact.
+    /// Returns whether the basis spans the whole space, so that the eigenvalues of the projection are those of the matrix.
     fn is_complete(&self) -> bool {
         self.next.is_none()
     }
@@ -175,7 +176,7 @@ impl<'a> Basis<'a> {
             if residual > before * epsilon && residual > 0.0 {
                 self.next = Some(contiguous_stored(&rest.divide(residual)?)?);
             } else {
-                self.next = self.another_vector()?;
+                self.next = self.random_orthogonal_vector()?;
                 residual = 0.0;
             }
         }
@@ -183,7 +184,7 @@ impl<'a> Basis<'a> {
     }
 
     /// Returns a random unit vector that is orthogonal to the basis, or `None` if the basis spans the space.
-    fn another_vector(&self) -> Result<Option<NdArray>> {
+    fn random_orthogonal_vector(&self) -> Result<Option<NdArray>> {
         let n = self.a.extents()[0];
         if self.vectors.len() >= n {
             return Ok(None);
@@ -206,7 +207,7 @@ impl<'a> Basis<'a> {
         let mut matrix = vec![0.0; count * count];
         for (i, row) in self.projection.iter().enumerate() {
             for (j, &value) in row.iter().enumerate() {
-                // The row of the vector multiplied last has the newest values. The projection is symmetric.
+                // The rows hold the lower triangle. The projection is symmetric.
                 matrix[i * count + j] = value;
                 matrix[j * count + i] = value;
             }
@@ -216,7 +217,7 @@ impl<'a> Basis<'a> {
         Ok((values.to_vec()?, vectors))
     }
 
-    /// Returns linear combinations of the basis vectors, as rows. The coefficients are the columns `chosen` of `vectors`.
+    /// Returns linear combinations of the basis vectors, as rows. The columns of `vectors` with the indices `chosen` hold the coefficients.
     fn combine(&self, vectors: &NdArray, chosen: &[usize]) -> Result<NdArray> {
         let numbers: Vec<i64> = chosen.iter().map(|i| *i as i64).collect();
         let numbers = with_device(vectors.device(), || NdArray::from_slice(&numbers))?;
@@ -224,7 +225,7 @@ impl<'a> Basis<'a> {
         weights.t()?.matmul(&stack(&self.vectors, 0)?)?.eval().cloned()
     }
 
-    /// Replaces the basis by the Ritz vectors `kept`.
+    /// Replaces the basis by the Ritz vectors with the indices `kept`.
     fn restart(&mut self, values: &[f64], vectors: &NdArray, kept: &[usize]) -> Result<()> {
         let combined = self.combine(vectors, kept)?;
         self.vectors = (0..kept.len()).map(|i| contiguous_stored(&combined.index(i)?)).collect::<Result<_>>()?;
@@ -243,9 +244,10 @@ impl<'a> Basis<'a> {
 
 /// Returns `u` (m, k), the `k` largest singular values (k) in ascending order, and `vh` (k, n) (`scipy.sparse.linalg.svds`).
 ///
-/// `k` is less than the smaller extent of the matrix (m, n). The singular values are square roots of eigenvalues of the smaller of
-/// `a.H @ a` and `a @ a.H`, so that small values have a larger relative error: values below 1e-8 times the largest one (float64) have no
-/// correct digits. `a` needs products of its conjugate transpose.
+/// `k` is less than the smaller extent of the matrix (m, n). The singular values are computed as square roots of the eigenvalues of `a.H @
+/// a` or `a @ a.H`, whichever is smaller. Small singular values therefore have a larger relative error. In float64, singular values below
+/// 1e-8 times the largest one have no correct digits. The operator `a` must provide products with its conjugate transpose
+/// ([`LinearOperator::rmatvec`]).
 ///
 /// # Errors
 /// The errors of [`eigsh`].
@@ -272,7 +274,7 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     let gram = Gram { a, is_tall };
     let (squares, vectors) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
     let values = contiguous_stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
-    // The singular vectors of the other side are the normalised products of the matrix with these vectors.
+    // The other singular vectors are the normalised products of `a` (if tall) or its conjugate transpose with `vectors`.
     let columns: Vec<NdArray> = (0..k)
         .map(|i| {
             let vector = contiguous_stored(&vectors.index(s![.., i])?)?;
@@ -287,7 +289,7 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     Ok((contiguous_stored(&u)?, values, contiguous_stored(&vh)?))
 }
 
-/// The smaller of the products of a matrix with its conjugate transpose.
+/// The Gram matrix of `a` as a linear operator: `a.H @ a` if `a` is tall, else `a @ a.H`.
 struct Gram<'a> {
     a: &'a dyn LinearOperator,
     is_tall: bool,

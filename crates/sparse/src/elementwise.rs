@@ -1,4 +1,4 @@
-//! Elementwise operations: of two sparse arrays, with dense arrays, and with numbers.
+//! Elementwise operations on sparse arrays. The second operand is a sparse array, a dense array or a number.
 
 use cuprum_core::expr::elementwise;
 use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY};
@@ -29,7 +29,7 @@ pub(crate) fn broadcast_to(a: &Compressed, [rows, columns]: [usize; 2]) -> Resul
         if a.shape()[axis] == extent {
             continue;
         }
-        // A matrix of one row repeats its elements. Columns are repeated in the transpose.
+        // Axis 0 is broadcast by repeating the elements of the only row. Axis 1 is broadcast in the same way, on the swapped matrix.
         let line = if axis == 0 { a.clone() } else { a.swapped()? };
         let count = line.count();
         let total = count.checked_mul(extent).ok_or_else(|| Error::shape("broadcast_to", "too many elements", &[&[rows, columns]]))?;
@@ -95,7 +95,7 @@ fn combine(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2]) -> Result<
     Compressed::from_valid(values.take(&kept, 0)?, column, indptr_of_rows(&row, shape[0], index)?, shape, true)
 }
 
-/// Returns a dense array as a 2-D view.
+/// Returns a dense array of at most two axes as a 2-D view. A 1-D array becomes one row.
 fn as_matrix(op: &'static str, b: &NdArray) -> Result<NdArray> {
     match b.ndim() {
         0 => b.reshape((1, 1)),
@@ -112,8 +112,8 @@ pub(crate) fn with_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<NdArray
     elementwise(op, &[crate::convert::to_dense(a)?.into(), b.into()])
 }
 
-/// Returns `op(a, b)` for a dense `b`, computed only at the elements of `a`. `op` is a product or a quotient. All other results count as
-/// zero.
+/// Returns `op(a, b)` for a dense `b`, computed only at the stored elements of `a`. All other results count as zero. `op` must be
+/// `MULTIPLY` or `DIVIDE`.
 pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<SparseArray> {
     debug_assert!(op == MULTIPLY || op == DIVIDE);
     let b = as_matrix(op.name(), b)?;
@@ -122,7 +122,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
     }
     let shape = broadcast(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
     let is_csc = matches!(a, SparseArray::Csc(_));
-    // A CSC array is computed as its transpose, whose rows are its columns.
+    // For a CSC array, transposes both operands: its components are those of its transpose in CSR format.
     let (inner, b, shape) = match a {
         SparseArray::Csc(a) => (a.inner.clone(), b.t()?, [shape[1], shape[0]]),
         other => (by_rows(other)?.canonical()?, b, shape),
@@ -137,7 +137,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
     Ok(if is_csc { CscArray::from_inner(result).into() } else { CsrArray::from_inner(result).into() })
 }
 
-/// Returns `op(a, scalar)`, or `op(scalar, a)` if `is_reflected`, computed only at the elements of `a`.
+/// Returns `op(a, scalar)`, or `op(scalar, a)` if `is_reflected`, computed only at the stored elements of `a`.
 ///
 /// # Errors
 /// `op(0, scalar)` is not zero.

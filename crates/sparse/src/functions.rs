@@ -4,7 +4,7 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Args, Array, DType, Error, NdArray, Result, Value, numpy};
 
-use crate::arguments::{in_format, shape_argument, two_extents, with_named_errors};
+use crate::arguments::{convert_to_requested_format, shape_argument, two_extents, with_named_errors};
 use crate::common::index_dtype;
 use crate::object::from_value;
 use crate::reductions::{self, NormOrder};
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// Returns the extent of an axis that the indices imply: the largest index plus 1.
+/// Returns the smallest extent of an axis that contains all `indices`: the largest index plus 1.
 fn extent_of(op: &'static str, indices: &NdArray) -> Result<usize> {
     if indices.size() == 0 {
         return Ok(0);
@@ -59,7 +59,7 @@ fn extent_of(op: &'static str, indices: &NdArray) -> Result<usize> {
     usize::try_from(largest + 1).map_err(|_| Error::value(op, format!("index {largest} is negative or too large")))
 }
 
-/// Creates an array as a constructor of SciPy does. Indices become int32 if they fit, as in SciPy.
+/// Creates an array from the arguments of a SciPy constructor such as `csr_array`. Indices become int32 if they fit, as in SciPy.
 fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
     let op = args.op();
     let (shape, dtype) = (shape_argument(args)?, args.dtype("dtype")?);
@@ -266,7 +266,7 @@ pub fn triu(a: &SparseArray, k: i64) -> Result<SparseArray> {
 
 fn triangle_from_args(args: &Args, is_lower: bool) -> Result<Value> {
     let k = args.int_or("k", 0)? as i64;
-    in_format(args, slicing::triangle(&SparseArray::from_args(args, "A")?, k, is_lower)?)
+    convert_to_requested_format(args, slicing::triangle(&SparseArray::from_args(args, "A")?, k, is_lower)?)
 }
 
 /// Returns a norm of a sparse array, or of each row or column (`scipy.sparse.linalg.norm`).
@@ -292,7 +292,7 @@ pub fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<Nd
 /// [`Sparse::solve_triangular`](crate::Sparse::solve_triangular).
 ///
 /// # Errors
-/// The errors of that method.
+/// The errors of [`Sparse::solve_triangular`](crate::Sparse::solve_triangular).
 ///
 /// # Examples
 /// ```

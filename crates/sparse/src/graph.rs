@@ -21,8 +21,9 @@ fn compress_square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
 /// Returns the number of connected components of an undirected graph, and the int64 component of each node
 /// (`scipy.sparse.csgraph.connected_components(graph, directed=False)`).
 ///
-/// Every stored element is an edge in both directions. Components are numbered by their smallest node. Each of about log(n) rounds gives a
-/// node the smallest label of its neighbours. It then replaces each label by the label of the node with that number.
+/// Every stored element is an edge in both directions. Components are numbered in the order of their smallest nodes. Labels begin as node
+/// numbers. Each of about log(n) rounds gives a node the smallest label of itself and its neighbours. Then each label is replaced by the
+/// current label of the node with that number.
 ///
 /// # Errors
 /// An array that is not square.
@@ -48,10 +49,12 @@ pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
     }
     let mut labels = contiguous_stored(&nodes)?;
     loop {
-        // The smallest label among a node and its neighbours. For a node without neighbours, the minimum is the largest integer.
+        // Returns the smallest label of each node and its neighbours. `segment_min` returns the largest integer for a node without
+        // neighbours.
         let smallest = |m: &Compressed, labels: &NdArray| minimum(labels, segment_min(&labels.take(&m.indices, 0)?, &m.indptr)?);
         let mut next = contiguous_stored(&smallest(&backward, &smallest(&forward, &labels)?)?)?;
-        // Nodes of equal label are in the same component. The smallest label next to any of them therefore becomes the label of all.
+        // Nodes with equal labels are in the same component. They are merged: node `labels[i]` gets the smallest label that any of them has
+        // received.
         next = cuprum_core::scatter(&next, &labels, &next, 0, cuprum_core::ScatterMode::Min)?;
         for _ in 0..2 {
             next = contiguous_stored(&next.take(&next, 0)?)?;

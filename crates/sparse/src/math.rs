@@ -9,8 +9,8 @@ use crate::{elementwise, method_calls, reductions, slicing};
 
 /// Arithmetic and reductions of sparse arrays of every format.
 ///
-/// Two sparse arrays broadcast as dense ones do. The result is in CSC format if both are, else in CSR format. Results have the dtypes of
-/// NumPy's operations.
+/// Two sparse arrays broadcast as dense ones do. The result is in CSC format if both are, else in CSR format. The dtypes of results follow
+/// NumPy's rules.
 ///
 /// # Examples
 /// ```
@@ -155,7 +155,7 @@ pub trait SparseMath: Sparse {
     /// Returns `op(self, b)` elementwise, for an operation of two arguments that maps two zeros to zero, such as `greater`.
     ///
     /// # Errors
-    /// An operation of two zeros that is not zero, such as `equal`; shapes that do not broadcast; another device.
+    /// An operation that does not map two zeros to zero, such as `equal`; shapes that do not broadcast; another device.
     ///
     /// # Examples
     /// ```
@@ -178,7 +178,7 @@ pub trait SparseMath: Sparse {
     /// Returns `op(self)` elementwise, for an operation of one argument that maps zero to zero, such as `sqrt`.
     ///
     /// # Errors
-    /// An operation of zero that is not zero, such as `cos`.
+    /// An operation that does not map zero to zero, such as `cos`.
     ///
     /// # Examples
     /// ```
@@ -194,7 +194,7 @@ pub trait SparseMath: Sparse {
         elementwise::unary(op, &self.to_sparse())
     }
 
-    /// Returns the sum with a dense array, which is dense (`a + b`).
+    /// Returns the sum of this array and a dense array, as a dense array (`a + b`).
     ///
     /// # Errors
     /// Shapes that do not broadcast, more than two axes, or another device.
@@ -212,7 +212,8 @@ pub trait SparseMath: Sparse {
         elementwise::with_dense(ADD, &self.to_sparse(), b)
     }
 
-    /// Returns the product with a dense array at the elements of this array (`a * b`).
+    /// Returns the elementwise product with a dense array (`a * b`), computed only at the stored elements of this array. Other elements are
+    /// zero.
     ///
     /// # Errors
     /// Shapes that do not broadcast, more than two axes, or another device.
@@ -230,7 +231,8 @@ pub trait SparseMath: Sparse {
         elementwise::scaled_by_dense(MULTIPLY, &self.to_sparse(), b)
     }
 
-    /// Returns the quotient by a dense array at the elements of this array (`a / b`). Other elements are zero, even for `0 / 0`.
+    /// Returns the elementwise quotient by a dense array (`a / b`), computed only at the stored elements of this array. Other elements are
+    /// zero, even for `0 / 0`.
     ///
     /// # Errors
     /// Shapes that do not broadcast, more than two axes, or another device.
@@ -273,7 +275,7 @@ pub trait SparseMath: Sparse {
     /// Returns the elements raised to a power (`a ** exponent`). The exponent must be positive, so that zeros remain zero.
     ///
     /// # Errors
-    /// An exponent for which zero does not stay zero.
+    /// An exponent for which the power of zero is not zero.
     ///
     /// # Examples
     /// ```
@@ -357,8 +359,8 @@ pub trait SparseMath: Sparse {
         reductions::mean(&self.to_sparse(), axis)
     }
 
-    /// Returns the largest element, or the largest elements along an axis (`.max(axis)`), as a dense array. NaN is returned if there is
-    /// one.
+    /// Returns the largest element, or the largest elements along an axis (`.max(axis)`), as a dense array. If an element is NaN, the
+    /// result is NaN.
     ///
     /// SciPy returns a sparse array for an axis.
     ///
@@ -382,8 +384,8 @@ pub trait SparseMath: Sparse {
         reductions::minimum_or_maximum(&self.to_sparse(), axis, true)
     }
 
-    /// Returns the smallest element, or the smallest elements along an axis (`.min(axis)`), as a dense array. NaN is returned if there
-    /// is one.
+    /// Returns the smallest element, or the smallest elements along an axis (`.min(axis)`), as a dense array. If an element is NaN, the
+    /// result is NaN.
     ///
     /// SciPy returns a sparse array for an axis.
     ///
@@ -407,7 +409,7 @@ pub trait SparseMath: Sparse {
         reductions::minimum_or_maximum(&self.to_sparse(), axis, false)
     }
 
-    /// Returns the number of elements that are not zero, or the numbers along an axis (`.count_nonzero(axis)`), int64.
+    /// Returns the int64 number of nonzero elements, of the array or along an axis (`.count_nonzero(axis)`).
     ///
     /// # Errors
     /// An axis out of bounds.
@@ -426,10 +428,10 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        reductions::count(&self.to_sparse(), axis)
+        reductions::nonzero_count(&self.to_sparse(), axis)
     }
 
-    /// Returns the diagonal `k` as a dense array (`.diagonal(k)`). Positive numbers are above the main diagonal.
+    /// Returns the diagonal `k` as a dense array (`.diagonal(k)`). A positive `k` is above the main diagonal.
     ///
     /// # Errors
     /// Errors of the device, such as too little memory.

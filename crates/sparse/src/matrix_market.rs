@@ -10,7 +10,7 @@ use cuprum_core::{Complex, DType, Device, Element, Error, NdArray, Result, with_
 
 use crate::{CooArray, Sparse};
 
-/// Size in bytes of the blocks of text that are written.
+/// Approximate number of bytes of text per write to the file.
 const BLOCK_BYTES: usize = 1 << 16;
 
 /// The type of the values of a file (`field` in its header).
@@ -23,7 +23,7 @@ enum Field {
     Pattern,
 }
 
-/// The symmetry of a file. The elements of one triangle are stored and define those of the other.
+/// The symmetry of a file. Unless it is `General`, the file has only the elements of one triangle, which define the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Symmetry {
     General,
@@ -34,8 +34,9 @@ enum Symmetry {
 
 /// Reads a matrix from a Matrix Market file (`scipy.io.mmread`), in COO format on the current device.
 ///
-/// Real and pattern values become float64 (ones for patterns), integers int64, unsigned integers uint64 and complex numbers complex128.
-/// Elements that follow from the symmetry are stored. Files of dense matrices (`array`) give their nonzero elements.
+/// Real and pattern values become float64 (ones for patterns), integers int64, unsigned integers uint64 and complex numbers complex128. If
+/// the file is symmetric, the result has the elements of both triangles. Dense matrices (`array` files) are converted to their nonzero
+/// elements.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing or malformed, with the number of the line. [`Error::OutOfMemory`].
@@ -98,12 +99,12 @@ pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
     if symmetry != Symmetry::General && rows != columns {
         return Err(lines.error("a symmetric matrix is square"));
     }
-    let file = File { shape: [rows, columns], field, symmetry, count: count.unwrap_or(0) };
+    let header = Header { shape: [rows, columns], field, symmetry, count: count.unwrap_or(0) };
     match field {
-        Field::Real | Field::Pattern => file.read::<f64>(lines, is_array),
-        Field::Integer => file.read::<i64>(lines, is_array),
-        Field::Unsigned => file.read::<u64>(lines, is_array),
-        Field::Complex => file.read::<Complex<f64>>(lines, is_array),
+        Field::Real | Field::Pattern => header.read::<f64>(lines, is_array),
+        Field::Integer => header.read::<i64>(lines, is_array),
+        Field::Unsigned => header.read::<u64>(lines, is_array),
+        Field::Complex => header.read::<Complex<f64>>(lines, is_array),
     }
 }
 
@@ -136,7 +137,7 @@ fn parse_symmetry(name: &str, lines: &Lines) -> Result<Symmetry> {
     }
 }
 
-/// The lines of a text, counted for messages.
+/// A reader of the lines of a text, with the current line number for error messages.
 struct Lines<'a> {
     rest: &'a [u8],
     number: usize,
@@ -169,7 +170,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The words of a line.
+/// A reader of the words of a line. The field is the part that has not been read.
 struct Words<'a>(&'a [u8]);
 
 impl<'a> Words<'a> {
@@ -189,7 +190,7 @@ fn parse_unsigned(word: &[u8]) -> Option<usize> {
 trait FileValue: Element {
     /// Parses the next value of a line. Returns `None` if there is no valid value.
     fn parse(words: &mut Words) -> Option<Self>;
-    /// The value that elements of a pattern file get.
+    /// The value of all elements of a pattern file, which stores positions only.
     const ONE: Self;
     /// Returns the value at the transposed position, which follows from the symmetry.
     fn mirrored(self, symmetry: Symmetry) -> Self;
@@ -229,7 +230,7 @@ impl FileValue for Complex<f64> {
 }
 
 /// The header of a file.
-struct File {
+struct Header {
     shape: [usize; 2],
     field: Field,
     symmetry: Symmetry,
@@ -273,7 +274,7 @@ impl<T: FileValue> Elements<T> {
     }
 }
 
-impl File {
+impl Header {
     fn read<T: FileValue>(&self, lines: Lines, is_array: bool) -> Result<CooArray> {
         let elements = if is_array { self.read_array::<T>(lines)? } else { self.read_coordinates::<T>(lines)? };
         let index = crate::common::index_dtype(&self.shape);
@@ -351,8 +352,8 @@ impl File {
 
 /// Writes a sparse array to a Matrix Market file (`scipy.io.mmwrite`), in coordinate format without symmetry.
 ///
-/// Floats are written with the digits that identify them, bools as the integers 0 and 1. The file appears under its name when it is
-/// complete. Each line of `comment` becomes a comment.
+/// Floats are written with the fewest digits from which they can be read back exactly, bools as the integers 0 and 1. The file appears
+/// under its name only when it is complete. Each line of `comment` becomes a comment line of the file.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that cannot be written, and errors of the device.

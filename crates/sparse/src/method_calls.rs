@@ -23,7 +23,7 @@ fn other_argument(args: &Args) -> Result<&Value> {
     args.get("other").ok_or_else(|| Error::value(args.op(), "argument 'other' is missing"))
 }
 
-/// Calls the operator `function` of a script on `a` and the other operand in `args`.
+/// Applies the binary operator `function`, such as `matmul`, to `a` and the argument `other`.
 fn call_operator(function: &str, a: &SparseArray, args: &Args) -> Result<Value> {
     let result = Object::binary(a, function, other_argument(args)?, false);
     result.unwrap_or_else(|| Err(Error::value(args.op(), "'other' must be an array or a number")))
@@ -34,8 +34,8 @@ fn axes_argument(args: &Args) -> Result<Axes> {
     Axes::from_args(args, "axis")
 }
 
-/// Converts a result to the dtype of the argument `dtype`, if it was passed.
-fn in_dtype(args: &Args, a: NdArray) -> Result<NdArray> {
+/// Converts a result to the dtype that the argument `dtype` names, if this argument was passed.
+fn convert_to_requested_dtype(args: &Args, a: NdArray) -> Result<NdArray> {
     args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))
 }
 
@@ -65,10 +65,10 @@ methods! {
         )?;
         args.dtype("dtype")?.map_or(Ok(raised.clone()), |dtype| convert::astype(&raised, dtype))?
     };
-    sum |a, args| in_dtype(args, reductions::sum(&a, axes_argument(args)?)?)?;
-    mean |a, args| in_dtype(args, reductions::mean(&a, axes_argument(args)?)?)?;
+    sum |a, args| convert_to_requested_dtype(args, reductions::sum(&a, axes_argument(args)?)?)?;
+    mean |a, args| convert_to_requested_dtype(args, reductions::mean(&a, axes_argument(args)?)?)?;
     max |a, args| reductions::minimum_or_maximum(&a, axes_argument(args)?, true)?;
     min |a, args| reductions::minimum_or_maximum(&a, axes_argument(args)?, false)?;
-    count_nonzero |a, args| reductions::count(&a, axes_argument(args)?)?;
+    count_nonzero |a, args| reductions::nonzero_count(&a, axes_argument(args)?)?;
     diagonal |a, args| reductions::diagonal(&a, args.int_or("k", 0)? as i64)?;
 }

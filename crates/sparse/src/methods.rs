@@ -9,7 +9,7 @@ use crate::{convert, method_calls, products, slicing};
 /// Conversions, products and slices of sparse arrays of every format. [`SparseMath`](crate::SparseMath) has the arithmetic.
 ///
 /// Two-dimensional arrays of bool, integers, float32, float64 and complex numbers have these methods. Elements that are not stored are
-/// zeros. Repeated elements of one position are added. Results have the dtypes of NumPy's operations.
+/// zeros. Repeated elements of one position are added. The dtypes of results follow NumPy's rules.
 ///
 /// # Examples
 /// ```
@@ -97,7 +97,7 @@ pub trait Sparse: Array {
     /// Returns the array in blocks of `block` rows and columns (`.tobsr(blocksize=block)`).
     ///
     /// # Errors
-    /// A shape that is no multiple of the block, or a block without elements.
+    /// A shape that is not a multiple of `block`, or a block extent of 0.
     ///
     /// # Examples
     /// ```
@@ -113,7 +113,7 @@ pub trait Sparse: Array {
         convert::to_bsr(&self.to_sparse(), Some(block))
     }
 
-    /// Returns the array as diagonals (`.todia()`). Each diagonal with an element takes memory for all columns.
+    /// Returns the array as diagonals (`.todia()`). Each diagonal that contains an element takes memory for all columns.
     ///
     /// # Errors
     /// Too little memory.
@@ -132,7 +132,7 @@ pub trait Sparse: Array {
         convert::to_dia(&self.to_sparse())
     }
 
-    /// Returns the array in another format (`.asformat(format)`). Blocks of BSR are single elements.
+    /// Returns the array in another format (`.asformat(format)`). A conversion to BSR from another format gives blocks of one element.
     ///
     /// # Errors
     /// Errors of the device, such as too little memory.
@@ -170,7 +170,7 @@ pub trait Sparse: Array {
         convert::to_dense(&self.to_sparse())
     }
 
-    /// Returns the transpose (`.T`). CSR becomes CSC and CSC becomes CSR without a copy. COO exchanges its indices.
+    /// Returns the transpose (`.T`). CSR becomes CSC and CSC becomes CSR without a copy. COO swaps its row and column indices.
     ///
     /// # Errors
     /// Errors of the device, such as too little memory.
@@ -252,8 +252,8 @@ pub trait Sparse: Array {
 
     /// Returns the product of two sparse arrays (`a @ b`).
     ///
-    /// Two CSC arrays give CSC, two BSR arrays of fitting blocks give BSR, others CSR. Indices ascend, and sums that are zero are
-    /// stored. The call waits for the device.
+    /// Two CSC arrays give CSC. Two BSR arrays with blocks of shapes (r, k) and (k, c) give BSR. All others give CSR. Indices ascend, and
+    /// sums that are zero are stored. The call waits for the device.
     ///
     /// # Errors
     /// Extents that do not match, or another device.
@@ -317,13 +317,13 @@ pub trait Sparse: Array {
         products::solve_triangular(&self.to_sparse(), b, triangle, unit_diagonal)
     }
 
-    /// Returns the part that an index selects (`a[rows, columns]`). The result is always 2-D.
+    /// Returns the rows and columns that an index selects (`a[rows, columns]`). The result is always 2-D.
     ///
-    /// Items are integers, slices, and 1-D arrays of integers or bools. CSC arrays give CSC, others CSR. SciPy drops the axis of a
-    /// single index.
+    /// The index of an axis is an integer, a slice, or a 1-D array of integers or bools. CSC arrays give CSC, others CSR. SciPy drops an
+    /// axis that is indexed by an integer.
     ///
     /// # Errors
-    /// An index out of bounds, a mask of another length, more than two items, or an array for both axes.
+    /// An index out of bounds, a mask of another length than its axis, more than two indices, or index arrays for both axes.
     ///
     /// # Examples
     /// ```

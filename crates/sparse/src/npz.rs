@@ -9,7 +9,7 @@ use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, Sparse, Sp
 
 /// Writes a sparse array to a `.npz` file (`scipy.sparse.save_npz`), which SciPy reads as a sparse array.
 ///
-/// The file appears under its name when it is complete.
+/// The file appears under its name only when it is complete.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that cannot be written, and errors of the device.
@@ -43,7 +43,8 @@ pub fn save_npz(path: impl AsRef<Path>, a: &impl Sparse, compressed: bool) -> Re
     save_npz_with_texts(path, &arrays, &[("format", a.format().name())], compressed)
 }
 
-/// Reads a sparse array from a `.npz` file (`scipy.sparse.load_npz`), of SciPy's sparse arrays and matrices, onto the current device.
+/// Reads a sparse array from a `.npz` file onto the current device (`scipy.sparse.load_npz`). SciPy's sparse arrays and matrices can both
+/// be read.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing, damaged or of another layout. The errors of the constructors for invalid components, and

@@ -109,18 +109,18 @@ fn elementwise_op(function: &str) -> Result<Op> {
     found.ok_or_else(|| Error::value("sparray", format!("the operator of `{function}` is not defined for sparse arrays")))
 }
 
-/// Calls the operator `function` on two sparse arrays.
+/// Applies the binary operator `function`, such as `matmul`, to two sparse arrays.
 fn apply_to_sparse_pair(function: &str, a: &SparseArray, b: &SparseArray) -> Result<Value> {
     match function {
         "matmul" => products::times_sparse(a, b).map(IntoValue::into_value),
-        // Where neither array has an element, the quotient 0 / 0 is NaN, so the result is dense.
+        // Where neither array has an element, the quotient is 0 / 0 = NaN. Hence the result is dense.
         "divide" => elementwise(DIVIDE, &[convert::to_dense(a)?.into(), convert::to_dense(b)?.into()]).map(Value::Array),
         function => sparse::binary(elementwise_op(function)?, a, b).map(IntoValue::into_value),
     }
 }
 
-/// Calls the operator `function` on a sparse array and a dense array or a number. `is_reflected` states that the sparse array is the right
-/// operand.
+/// Applies the binary operator `function` to a sparse array and a second operand, a dense array or a number. `is_reflected` states that the
+/// sparse array is the right operand.
 fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected: bool) -> Result<Value> {
     let operand = match other.operand("sparray")? {
         Operand::Array(b) if b.ndim() == 0 => Operand::Scalar(b.item()?),

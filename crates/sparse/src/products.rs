@@ -21,8 +21,8 @@ pub(crate) fn dense_times(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
     if b.ndim() == 2 { product.t()?.contiguous() } else { Ok(product) }
 }
 
-/// Returns `a @ b` for two sparse arrays. The result is in CSC format for two CSC arrays, in BSR for two BSR arrays of fitting blocks, and
-/// in CSR otherwise.
+/// Returns `a @ b` for two sparse arrays. Two CSC arrays give CSC. Two BSR arrays with blocks of shapes (r, k) and (k, c) give BSR. All
+/// others give CSR.
 pub(crate) fn times_sparse(a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
     match (a, b) {
         // A CSC array has the components of its transpose in CSR format, so this computes (a @ b).T = b.T @ a.T.
@@ -44,7 +44,7 @@ pub(crate) fn multiply(a: &Compressed, b: &Compressed) -> Result<Compressed> {
     let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.parts() };
     let product = sparse::product(left, b.parts()).map_err(|e| e.with_function_name("matmul"));
     let (indptr, indices, data) = match product {
-        // Products of more than 2^31 elements need int64 indices.
+        // A product with 2^31 or more elements needs int64 indices.
         Err(Error::Value { .. }) if index == DType::I32 => {
             let (indptr, indices) = (a.indptr.astype(DType::I64)?, a.indices.astype(DType::I64)?);
             let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.parts() };

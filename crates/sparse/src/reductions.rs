@@ -10,16 +10,16 @@ use crate::convert::{by_rows, to_csc};
 /// The norm of a sparse array (`ord=` of `scipy.sparse.linalg.norm`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum NormOrder {
-    /// The square root of the sum of squared magnitudes, of the array or along an axis (`'fro'`, `None`).
+    /// The square root of the sum of the squared magnitudes of all elements, or of those along an axis (`'fro'`, `None`).
     #[default]
     Frobenius,
-    /// The largest sum of magnitudes of a column. With an axis, the sum of magnitudes.
+    /// Without an axis, `max(sum(abs(a), axis=0))`. With an axis, the sum of the magnitudes along it.
     One,
-    /// The smallest sum of magnitudes of a column. With an axis, the sum of magnitudes.
+    /// Without an axis, `min(sum(abs(a), axis=0))`. With an axis, the sum of the magnitudes along it.
     MinusOne,
-    /// The largest sum of magnitudes of a row. With an axis, the largest magnitude.
+    /// Without an axis, `max(sum(abs(a), axis=1))`. With an axis, the largest magnitude along it.
     Infinity,
-    /// The smallest sum of magnitudes of a row. With an axis, the smallest magnitude.
+    /// Without an axis, `min(sum(abs(a), axis=1))`. With an axis, the smallest magnitude along it.
     MinusInfinity,
 }
 
@@ -42,7 +42,8 @@ fn reduced_axes(op: &'static str, axes: impl Into<Axes>) -> Result<ReducedAxes> 
     }
 }
 
-/// Returns the array compressed so that each compressed row is one reduced line: a column for [`ReducedAxes::Rows`], a row for [`ReducedAxes::Columns`].
+/// Returns the array in CSC storage for [`ReducedAxes::Rows`], else in CSR storage. For a reduction along one axis, each result then
+/// belongs to one compressed row.
 fn compress_reduced_axes(a: &SparseArray, over: &ReducedAxes) -> Result<Compressed> {
     if matches!(over, ReducedAxes::Rows) { Ok(to_csc(a)?.inner) } else { by_rows(a) }
 }
@@ -70,7 +71,7 @@ pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     sum(&wide, axes)?.divide(count)?.astype(dtype)
 }
 
-/// Returns the maximum (`is_max`) or minimum of all elements or along an axis. Elements that are not stored count as zeros.
+/// Returns the maximum (if `is_max`) or minimum, of all elements or along an axis. Elements that are not stored count as zeros.
 pub(crate) fn minimum_or_maximum(a: &SparseArray, axes: impl Into<Axes>, is_max: bool) -> Result<NdArray> {
     let op = if is_max { "max" } else { "min" };
     let over = reduced_axes(op, axes)?;
@@ -104,7 +105,7 @@ pub(crate) fn stored_elements_per_row(inner: &Compressed) -> Result<NdArray> {
 }
 
 /// Returns the number of nonzero elements, in total or along an axis.
-pub(crate) fn count(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
+pub(crate) fn nonzero_count(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let over = reduced_axes("count_nonzero", axes)?;
     let inner = compress_reduced_axes(a, &over)?.canonical()?;
     match over {

@@ -11,7 +11,7 @@ use crate::{CscArray, CsrArray, SparseArray};
 const OP: &str = "index";
 
 /// The rows or columns that an index selects.
-enum Lines {
+enum AxisSelection {
     All,
     /// `count` consecutive indices from `start` on.
     Range {
@@ -22,31 +22,31 @@ enum Lines {
     List(NdArray),
 }
 
-impl Lines {
-    /// Returns the indices that an item selects from an axis of `extent`. A single index selects a range of one.
-    fn new(item: &IndexItem, axis: usize, extent: usize, like: &NdArray) -> Result<Lines> {
+impl AxisSelection {
+    /// Returns the indices that `item` selects from an axis of `extent` elements. An integer selects a range of one index.
+    fn new(item: &IndexItem, axis: usize, extent: usize, like: &NdArray) -> Result<AxisSelection> {
         match item {
             IndexItem::Basic(Item::At(at)) => {
                 let index = *at as i128 + if *at < 0 { extent as i128 } else { 0 };
                 match usize::try_from(index) {
-                    Ok(start) if start < extent => Ok(Lines::Range { start, count: 1 }),
+                    Ok(start) if start < extent => Ok(AxisSelection::Range { start, count: 1 }),
                     _ => Err(Error::Index { op: OP, index: *at as i64, axis, size: extent }),
                 }
             }
-            IndexItem::Basic(Item::Slice { start, stop, step }) => Lines::slice(*start, *stop, *step, extent, like),
+            IndexItem::Basic(Item::Slice { start, stop, step }) => AxisSelection::slice(*start, *stop, *step, extent, like),
             IndexItem::Basic(Item::NewAxis | Item::Ellipsis) => {
                 Err(Error::value(OP, "a sparse array takes integers, slices, arrays and one `...`, and has two axes"))
             }
             IndexItem::List(list) => match list.as_ref() {
-                Ok(array) => Lines::list(&array.to_device(like.device())?, axis, extent),
+                Ok(array) => AxisSelection::list(&array.to_device(like.device())?, axis, extent),
                 Err(error) => Err(error.clone()),
             },
-            IndexItem::Array(array) => Lines::list(array, axis, extent),
+            IndexItem::Array(array) => AxisSelection::list(array, axis, extent),
         }
     }
 
     /// Returns the indices that a slice selects, by Python's rules.
-    fn slice(start: Option<isize>, stop: Option<isize>, step: isize, extent: usize, like: &NdArray) -> Result<Lines> {
+    fn slice(start: Option<isize>, stop: Option<isize>, step: isize, extent: usize, like: &NdArray) -> Result<AxisSelection> {
         if step == 0 {
             return Err(Error::value(OP, "slice step cannot be zero"));
         }
@@ -61,27 +61,27 @@ impl Lines {
         let count = usize::try_from(count).unwrap_or(0);
         if step == 1 {
             let start = usize::try_from(start).unwrap_or(0);
-            return Ok(if count == extent { Lines::All } else { Lines::Range { start, count } });
+            return Ok(if count == extent { AxisSelection::All } else { AxisSelection::Range { start, count } });
         }
         let numbers = index_range(like.device(), count)?;
-        // A step beyond int64 selects at most the index `start`.
+        // If the step does not fit in int64, at most the index `start` is selected, so the step does not matter.
         let step = i64::try_from(step).unwrap_or(0);
-        Ok(Lines::List(numbers.multiply(step)?.add(start as i64)?))
+        Ok(AxisSelection::List(numbers.multiply(step)?.add(start as i64)?))
     }
 
     /// Returns the indices that an array of integers or a mask selects.
-    fn list(array: &NdArray, axis: usize, extent: usize) -> Result<Lines> {
+    fn list(array: &NdArray, axis: usize, extent: usize) -> Result<AxisSelection> {
         if array.ndim() != 1 {
             return Err(Error::shape(OP, "an index array of a sparse array must be 1-D", &[array.shape()]));
         }
         match array.dtype() {
-            DType::Bool if array.size() == extent => Ok(Lines::List(cuprum_core::flatnonzero(array)?)),
+            DType::Bool if array.size() == extent => Ok(AxisSelection::List(cuprum_core::flatnonzero(array)?)),
             DType::Bool => Err(Error::shape(OP, format!("a mask of axis {axis} has {extent} elements"), &[array.shape()])),
             dtype if dtype.is_int() || array.size() == 0 => {
                 let wide = array.astype(DType::I64)?;
                 let indices = contiguous_stored(&where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?)?;
                 check_range(OP, &indices, axis, extent)?;
-                Ok(Lines::List(indices))
+                Ok(AxisSelection::List(indices))
             }
             dtype => Err(Error::dtype(OP, "indices must be integers or bools", &[dtype])),
         }
@@ -89,10 +89,10 @@ impl Lines {
 }
 
 /// Selects rows of the compressed matrix (indices along the major axis).
-fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
-    match lines {
-        Lines::All => Ok(a.clone()),
-        Lines::Range { start, count } => {
+fn select_major(a: &Compressed, selection: &AxisSelection) -> Result<Compressed> {
+    match selection {
+        AxisSelection::All => Ok(a.clone()),
+        AxisSelection::Range { start, count } => {
             let bounds = contiguous_stored(&a.indptr.index(s![*start..*start + *count + 1])?)?;
             let position = |at: isize| -> Result<usize> {
                 let position = bounds.index(at)?.item()?.as_int();
@@ -103,7 +103,7 @@ fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
             let indptr = bounds.subtract(bounds.index(0)?)?;
             Compressed::from_valid(part(&a.data)?, part(&a.indices)?, indptr, [*count, a.minor], a.is_canonical()?)
         }
-        Lines::List(list) => {
+        AxisSelection::List(list) => {
             let index = a.indptr.dtype();
             let selected_counts = contiguous_stored(&stored_elements_per_row(a)?.take(list, 0)?)?;
             let indptr = indptr_of_counts(&selected_counts, DType::I64)?;
@@ -119,10 +119,10 @@ fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
 }
 
 /// Selects columns of the compressed matrix (indices along the minor axis).
-fn select_minor(a: &Compressed, lines: &Lines) -> Result<Compressed> {
-    match lines {
-        Lines::All => Ok(a.clone()),
-        Lines::Range { start, count } => {
+fn select_minor(a: &Compressed, selection: &AxisSelection) -> Result<Compressed> {
+    match selection {
+        AxisSelection::All => Ok(a.clone()),
+        AxisSelection::Range { start, count } => {
             let end = start + count;
             let is_inside = a.indices.greater_equal(*start as i64)?.bitwise_and(a.indices.less(end as i64)?)?;
             let kept = a.filtered(&is_inside)?;
@@ -133,7 +133,7 @@ fn select_minor(a: &Compressed, lines: &Lines) -> Result<Compressed> {
     }
 }
 
-/// Returns the 2-D part of a sparse array that an index selects.
+/// Returns the rows and columns of a sparse array that an index selects, always 2-D.
 pub(crate) fn select_part(a: &SparseArray, items: &[IndexItem]) -> Result<SparseArray> {
     let is_ellipsis = |item: &&IndexItem| matches!(item, IndexItem::Basic(Item::Ellipsis));
     let all = IndexItem::from(..);
@@ -152,7 +152,7 @@ pub(crate) fn select_part(a: &SparseArray, items: &[IndexItem]) -> Result<Sparse
         return Err(Error::value(OP, message));
     }
     let [row_extent, column_extent] = a.extents();
-    let (rows, columns) = (Lines::new(rows, 0, row_extent, a.data())?, Lines::new(columns, 1, column_extent, a.data())?);
+    let (rows, columns) = (AxisSelection::new(rows, 0, row_extent, a.data())?, AxisSelection::new(columns, 1, column_extent, a.data())?);
     Ok(match a {
         SparseArray::Csc(a) => CscArray::from_inner(select_minor(&select_major(&a.inner, &columns)?, &rows)?).into(),
         other => CsrArray::from_inner(select_minor(&select_major(&by_rows(other)?, &rows)?, &columns)?).into(),
@@ -168,8 +168,8 @@ pub(crate) fn values_at(a: &SparseArray, rows: &NdArray, columns: &NdArray) -> R
     if row_extent.checked_mul(column_extent).is_none_or(|n| i64::try_from(n).is_err()) {
         return Err(Error::shape("values_at", "the positions of this shape do not fit in int64", &[a.shape()]));
     }
-    let list = |indices: &NdArray, axis, extent| match Lines::list(&indices.ravel()?, axis, extent)? {
-        Lines::List(list) => Ok(list),
+    let list = |indices: &NdArray, axis, extent| match AxisSelection::list(&indices.ravel()?, axis, extent)? {
+        AxisSelection::List(list) => Ok(list),
         _ => Err(Error::value("values_at", "indices must be an array")),
     };
     let (row, column) = (list(rows, 0, row_extent)?, list(columns, 1, column_extent)?);

@@ -61,7 +61,7 @@ struct System<'a> {
     a: &'a dyn LinearOperator,
     b: NdArray,
     x: NdArray,
-    /// Norm of the residual at which the iteration stops.
+    /// The iteration stops once the norm of the residual is at most this number.
     tolerance: f64,
     maxiter: usize,
     preconditioner: Option<&'a dyn LinearOperator>,
@@ -130,12 +130,12 @@ pub(crate) fn norm(v: &NdArray) -> Result<f64> {
 }
 
 /// Returns the inner product `sum(conj(a) * b)` of two vectors, as a 0-d array.
-pub(crate) fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+pub(crate) fn inner_product(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.dtype().is_complex() { conj(a)?.multiply(b)?.sum(()) } else { a.multiply(b)?.sum(()) }
 }
 
-/// Calls a solver with the arguments `A`, `b`, `x0`, `rtol`, `atol`, `maxiter` and `M`. Returns the solution with 0 if it has converged,
-/// else with the number of iterations, as SciPy does.
+/// Calls a solver with the arguments `A`, `b`, `x0`, `rtol`, `atol`, `maxiter` and `M`. Returns a pair, as SciPy does: the solution, and 0
+/// if it has converged, else the number of iterations.
 fn solve_from_args(args: &Args, solve: fn(&dyn LinearOperator, &NdArray, &SolverOptions) -> Result<Solution>) -> Result<Value> {
     let a = SparseArray::from_args(args, "A")?;
     let preconditioner = args.get("M").map(|_| SparseArray::from_args(args, "M")).transpose()?;

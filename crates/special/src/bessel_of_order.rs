@@ -166,7 +166,7 @@ with_gamma! {
         let wanted = v.floor() as i64;
         let top = v.max(x);
         let pairs = (0.5 * (top + 12.0 * top.cbrt() + 24.0)) as i64;
-        // The first weight is `gamma(first + k) / k!` for k = pairs.
+        // The weight starts with its value for the highest order, `gamma(first + pairs) / pairs!`.
         let mut weight = gamma_f64(first + 1.0);
         for k in 1..pairs {
             weight = weight * ((first + k as f64) / (k as f64 + 1.0));
@@ -293,8 +293,8 @@ with_gamma! {
 
     /// Returns the Bessel function of the first kind of real order v (`scipy.special.jv`), elementwise.
     ///
-    /// The result is NaN for negative z and an order that is no integer. It is NaN, too, where |v| is above 170 or 40,000 and no expansion applies;
-    /// `docs/special.md` states where.
+    /// If v is not an integer, the result is NaN for negative z, and for 0 < z < 4 if v is below -170. It is also NaN for some v or z above
+    /// 40,000 in magnitude. `docs/special.md` lists these limits.
     ///
     /// # Errors
     /// Complex numbers, and shapes that do not broadcast.
@@ -313,7 +313,7 @@ with_gamma! {
 
     /// Returns the modified Bessel function of the first kind of real order v (`scipy.special.iv`), elementwise.
     ///
-    /// The result is NaN for negative z and an order that is no integer, and for such orders below -170.
+    /// If v is not an integer, the result is NaN for negative z, and for positive finite z if v is below -170.
     ///
     /// # Errors
     /// Complex numbers, and shapes that do not broadcast.

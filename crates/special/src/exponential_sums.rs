@@ -60,7 +60,7 @@ fn finite_maximum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 
 /// Returns `log(sum(b * exp(a)))` over axes, and the sign of the sum (`scipy.special.logsumexp` with `return_sign=True`).
 ///
-/// Where the sum is zero, the result is -inf and the sign 0. Passes over memory: three.
+/// Where the sum is zero, the result is -inf and the sign is 0. The input is read at most three times.
 ///
 /// # Errors
 /// Complex numbers, shapes that do not broadcast, and axes out of bounds.
@@ -81,12 +81,12 @@ pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<
     let a = real_floats(name, a, DType::F64)?;
     let Some(b) = b else {
         let result = log_of_sum(&a, &over)?;
-        // A sum of exponentials is positive unless all of them are zero.
+        // A sum of exponentials is never negative, so its sign is 1, or 0 where the logarithm is -inf. NaN stays NaN.
         let positive = where_(equal(&result, f64::NEG_INFINITY)?, 0, where_(cuprum_core::isnan(&result)?, &result, 1)?)?;
         return Ok((result.clone(), positive.astype(result.dtype())?));
     };
     let b = real_floats(name, b, DType::F64)?;
-    // Terms with the factor 0 do not count, even if `a` is infinite.
+    // A term whose factor in `b` is 0 is ignored, even if its `a` is infinite.
     let counted = where_(equal(&b, 0)?, f64::NEG_INFINITY, add(&a, multiply(&b, 0)?)?)?;
     let top = finite_maximum(&counted, &over)?;
     let sum = multiply(&b, exp(subtract(&counted, &top)?)?)?.sum(over.clone().keepdims())?;
@@ -102,7 +102,7 @@ fn log_of_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     let is_top = equal(a, &top)?;
     let count = is_top.astype(a.dtype())?.sum(kept.clone())?;
     let rest = where_(&is_top, 0, exp(subtract(a, &top)?)?)?.sum(kept)?;
-    // If the maximum is not finite, no term equals the 0 that replaces it.
+    // A maximum that is not finite is replaced by 0, which possibly no term equals. The sum is then `rest` alone.
     let none = equal(&count, 0)?;
     let some = where_(&none, 1, &count)?;
     let sums = where_(&none, log(&rest)?, add(add(log1p(divide(&rest, &some)?)?, log(&some)?)?, &top)?)?;
@@ -111,7 +111,8 @@ fn log_of_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 
 /// Returns `log(sum(b * exp(a)))` over axes, without overflow (`scipy.special.logsumexp`); b is 1 by default.
 ///
-/// A negative sum gives NaN; [`logsumexp_with_sign`] returns the sign. Results are float64 for integers. Passes over memory: three.
+/// A negative sum gives NaN; [`logsumexp_with_sign`] returns the sign. Results for integers are float64. The input is read at most three
+/// times.
 ///
 /// # Errors
 /// Complex numbers, shapes that do not broadcast, and axes out of bounds.
@@ -143,7 +144,7 @@ fn call_logsumexp(args: &Args) -> Result<Value> {
 
 /// Returns `exp(x) / sum(exp(x))` over axes (`scipy.special.softmax`).
 ///
-/// Results for integers have the dtype of their exponentials. Over the last axis, one pass over memory.
+/// Results for integers have the dtype that [`exp`] returns for them. Over the last axis, the computation makes one pass over memory.
 ///
 /// # Errors
 /// Complex numbers, and axes out of bounds.
@@ -166,7 +167,7 @@ pub fn softmax(x: &NdArray, #[name("axis")] over: impl Into<AxisOptions>) -> Res
 
 /// Returns the logarithm of [`softmax`] (`scipy.special.log_softmax`).
 ///
-/// Results for integers have the dtype of their exponentials. Over the last axis, one pass over memory.
+/// Results for integers have the dtype that [`exp`] returns for them. Over the last axis, the computation makes one pass over memory.
 ///
 /// # Errors
 /// Complex numbers, and axes out of bounds.

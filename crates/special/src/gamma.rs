@@ -72,7 +72,7 @@ with_beta! {
 
     /// Returns the gamma function (`scipy.special.gamma`), elementwise.
     ///
-    /// The result is NaN at negative integers, and infinite at zero with its sign.
+    /// The result is NaN at negative integers. At zero, it is infinite, with the sign of the zero.
     ///
     /// # Errors
     /// Complex numbers.

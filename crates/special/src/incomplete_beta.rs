@@ -17,7 +17,7 @@ with_beta! {
             let right = if x < 0.5 { complement_power(x, b) } else { y.powf(b) };
             return left / beta_ordered(a.min(b), a.max(b)) * right;
         }
-        // Divides the powers by those at x = a / (a + b), which cancel most of the beta function.
+        // Divides the powers by their values at x = a / (a + b), which cancel most of the beta function.
         let sum = a + b;
         let distance = x.mul_add(b, -(y * a));
         let exponent = a * log1p_minus_x(distance / a) + b * log1p_minus_x(-distance / b);
@@ -76,7 +76,7 @@ with_beta! {
             return beta_fraction(a, b, x, y);
         }
         let other = beta_fraction(b, a, y, x);
-        // The fraction converges slowly here, but the difference of two numbers near 1 would lose digits.
+        // If `other` is near 1, `1 - other` loses digits. The fraction for x keeps them, although it converges slowly here.
         if other > 0.9 && y > 1e-4 { beta_fraction(a, b, x, y) } else { 1.0 - other }
     }
 

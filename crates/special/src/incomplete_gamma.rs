@@ -5,8 +5,8 @@ use cuprum_core::numpy;
 with_incomplete_gamma! {
     /// Returns the regularised lower incomplete gamma function P(a, x) (`scipy.special.gammainc`), elementwise.
     ///
-    /// The result is NaN for negative arguments. The algorithm chooses between the series, the continued fraction, and Temme's uniform expansion
-    /// (NIST Digital Library of Mathematical Functions, 8.7, 8.9 and 8.12).
+    /// The result is NaN for negative arguments. The algorithm chooses between the series, the continued fraction, and Temme's uniform
+    /// expansion (NIST Digital Library of Mathematical Functions, 8.7, 8.9 and 8.12).
     ///
     /// # Errors
     /// Complex numbers, and shapes that do not broadcast.
@@ -25,7 +25,7 @@ with_incomplete_gamma! {
 
     /// Returns the regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x) (`scipy.special.gammaincc`), elementwise.
     ///
-    /// It is accurate where it is small. The result is NaN for negative arguments.
+    /// Small results are accurate, unlike `1 - gammainc(a, x)`. The result is NaN for negative arguments.
     ///
     /// # Errors
     /// Complex numbers, and shapes that do not broadcast.

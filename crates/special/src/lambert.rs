@@ -28,8 +28,8 @@ kernel! {
         (ai * cr - ar * ci) / (cr * cr + ci * ci) / size
     }
 
-    /// Returns the real part of branch k of W at zr + i zi if `real`, otherwise the imaginary part. Halley's method solves w - z exp(-w) =
-    /// 0.
+    /// Returns the real part (if `real`) or the imaginary part of branch k of Lambert's W function at zr + i zi. Halley's method solves w -
+    /// z exp(-w) = 0.
     #[helper]
     fn lambert(zr: f64, zi: f64, k: f64, real: bool) -> f64 {
         if zr.is_nan() || zi.is_nan() {
@@ -70,7 +70,7 @@ kernel! {
         } else {
             let angle = zi.atan2(zr) + turn;
             if k == 0.0 && size < 1.5 && zr > -0.5 {
-                // The first terms of branch 0, z - z^2 + ..., as z / (1 + z).
+                // Starts with z / (1 + z), whose series agrees with that of branch 0 in the terms z - z^2.
                 wr = quotient_re(zr, zi, 1.0 + zr, zi);
                 wi = quotient_im(zr, zi, 1.0 + zr, zi);
             } else if k == -1.0 && zi == 0.0 && zr < 0.0 && zr > -0.36787944117144233 {
@@ -124,8 +124,8 @@ kernel! {
 
 /// Returns branch k of Lambert's W function, the inverse of `w * exp(w)` (`scipy.special.lambertw`), elementwise, in complex128.
 ///
-/// `k` is an array of integers or an integer. Its branch 0 is real from -1/e up, and branch -1 from -1/e to 0. `tol` has no effect:
-/// iterations end where they no longer change the result.
+/// `k` is an integer or an array of integers. Branch 0 is real for z >= -1/e, and branch -1 is real for -1/e <= z < 0. `tol` has no effect,
+/// because the iteration always continues to the precision of float64.
 ///
 /// # Errors
 /// Shapes that do not broadcast, and a k that is no integer.

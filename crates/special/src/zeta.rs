@@ -23,7 +23,7 @@ with_zeta! {
             let sine = sin_pi(0.5 * s);
             return if sine == 0.0 { 0.0 } else { sine * INFINITY };
         }
-        // The functional equation. If gamma(1 - s) or (2 pi)^s overflows, Stirling's formula computes their product.
+        // Uses the functional equation. If gamma(1 - s) or (2 pi)^s overflows or underflows, Stirling's formula computes their product.
         let other = 1.0 - s;
         let even = if s < -1.5 { hurwitz_positive(other, 1.0) } else { (-s).polynomial(ZETA) / -s };
         // The last factor corrects the power of 2 pi for the rounding error of 2 pi.
@@ -48,7 +48,7 @@ with_zeta! {
         if x <= 0.0 || x == INFINITY || x.is_nan() {
             return sign * gamma_positive(n + 1.0) * hurwitz(n + 1.0, x);
         }
-        // One factor may overflow where the other underflows, so the power of x is applied as two square roots.
+        // One factor may overflow where the other underflows. Each is therefore multiplied by the square root of the power of x.
         let half = x.powf(-0.5 * (n + 1.0));
         let zeta = half * hurwitz_scaled(n + 1.0, x);
         if n < 140.0 || n > 1e6 {
@@ -72,7 +72,7 @@ with_zeta! {
 
     /// Returns derivative number n of the digamma function (`scipy.special.polygamma`), elementwise, in float64.
     ///
-    /// The result is NaN where n is not a non-negative integer, and infinite at x = 0, -1, ..
+    /// The result is NaN if n is negative or not an integer. For positive n, it is infinite at x = 0, -1, -2, ...
     ///
     /// # Errors
     /// Complex numbers, and shapes that do not broadcast.
@@ -109,11 +109,11 @@ with_zeta! {
     }
 }
 
-/// Returns Riemann's zeta function of x, or the zeta function of Hurwitz, the sum of `1 / (k + q)^x` over k = 0, 1, .. (`scipy.special.zeta`),
-/// elementwise.
+/// Returns Riemann's zeta function of x, or the zeta function of Hurwitz, the sum of `1 / (k + q)^x` over k = 0, 1, ..
+/// (`scipy.special.zeta`), elementwise.
 ///
-/// Riemann's is defined for all numbers but 1, where it is infinite. With q, x is above 1, or the result is NaN. For negative q, x is an integer,
-/// or the result is NaN.
+/// Without q, the result is infinite at x = 1. With q, it is infinite at x = 1 and NaN for x < 1. For x > 1 and q <= 0, it is infinite if q
+/// is an integer, and NaN if neither q nor x is an integer.
 ///
 /// # Errors
 /// Complex numbers, and shapes that do not broadcast.

@@ -1,5 +1,5 @@
 //! Matrix products of integers (wrapping) and bool. Blocks of the operands are packed into scratch of constant size. A block of the result
-//! stays in registers while the products along a block of k are added to it.
+//! stays in registers while products are added to it, along a block of the summed axis k.
 #![allow(unsafe_code)]
 
 use cuprum_core::Element;
@@ -21,8 +21,8 @@ const PANEL_WIDTH: usize = 256;
 const NARROW_BLOCK_WIDTH: usize = 16;
 /// Number of result rows per task. Blocks of `b` are packed once per task.
 const TASK_ROWS: usize = 128;
-/// Number of result rows per task if larger tasks would leave threads idle.
-const NARROW_TASK_ROWS: usize = 32;
+/// Number of result rows per task if tasks of [`TASK_ROWS`] rows would leave threads idle.
+const SMALL_TASK_ROWS: usize = 32;
 /// Minimum number of multiplications per task.
 const MIN_TASK_PRODUCTS: usize = 1 << 16;
 
@@ -107,7 +107,7 @@ fn multiply_batch<T: ExactElement, const N: usize>(p: &MatrixProduct, batch: &Pr
     let c = SharedOutput(c.as_mut_ptr());
     let across = p.n.div_ceil(PANEL_WIDTH);
     let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);
-    let band = if tasks(TASK_ROWS) < 4 * threads::max_threads() { NARROW_TASK_ROWS } else { TASK_ROWS };
+    let band = if tasks(TASK_ROWS) < 4 * threads::max_threads() { SMALL_TASK_ROWS } else { TASK_ROWS };
     let down = p.m.div_ceil(band);
     let each = p.m.min(band).saturating_mul(p.n.min(PANEL_WIDTH)).saturating_mul(p.k.max(1));
     let together = (MIN_TASK_PRODUCTS / each.max(1)).max(1);

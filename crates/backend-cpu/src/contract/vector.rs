@@ -22,13 +22,15 @@ const MIN_PRODUCTS_PER_RESULT: usize = 16;
 /// because rows a power of two apart share a set of the first-level cache, which has eight ways.
 const INTERLEAVED_LINES: usize = 8;
 
-/// Computes the product `g` if one operand is a vector and the result is contiguous in loop order. Otherwise returns `false`.
+/// Computes the product `g` if one operand is a vector, the sums are long enough, and the results are contiguous from the start of `c`.
+/// Otherwise, and for bool, returns `false` without writing.
 pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
     let dtype = a.dtype();
     if (g.m > 1 && g.n > 1) || dtype == DType::Bool || c_offset != 0 {
         return Ok(false);
     }
-    // The matrix has `len` lines (rows or columns), one per result, and each is summed along k.
+    // The matrix has `len` lines (rows or columns), one per result. A result is the sum of the products of a line with the vector, along
+    // the summed axis k.
     let (len, line, k, c_line) = match g.n {
         1 => (g.m, [g.a[0], 0], [g.a[1], g.b[0]], g.c[0]),
         _ => (g.n, [0, g.b[1]], [g.a[1], g.b[0]], g.c[1]),

@@ -52,7 +52,9 @@ pub fn log(x: f64) -> f64 {
     exponent * LN_2_HIGH + (twice + (twice * (z * series) + exponent * LN_2_LOW))
 }
 
-/// Returns `e^x`, within 2 ulp: the Taylor series of the remainder of `x / ln 2`, scaled by a power of two.
+/// Returns `e^x`, within 2 ulp.
+///
+/// With `x = turns ln 2 + r`, the Taylor series gives `e^r`, which is multiplied by `2^turns`.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
     if x.is_nan() {

@@ -9,13 +9,13 @@ use super::philox;
 /// ends the loops for parameters such as infinities.
 const MAX_ATTEMPTS: u32 = 1 << 12;
 
-/// Largest result of the discrete distributions, the float64 number below 2^63.
+/// Largest result of the discrete distributions: the largest float64 number below 2^63.
 const MAX_WHOLE: f64 = 9223372036854774784.0;
 
 /// The attempts of a rejection method for one element. Each attempt takes four random words.
 pub struct Attempts {
     pub key: u64,
-    /// Low half of the counter, the number of the element.
+    /// Low half of the Philox counter: the number of the element's counter block.
     pub block: u64,
     pub stream: u32,
     /// Number of the next attempt.
@@ -113,8 +113,8 @@ impl Sample for Gamma {
     }
 }
 
-/// Poisson distribution. Small means search the distribution function; others use PTRS (Hormann, "The transformed rejection method for
-/// generating Poisson random variables", Insurance: Mathematics and Economics 12, 1993).
+/// Poisson distribution. For small means, inverts the cumulative distribution function by a linear search. Other means use PTRS (Hormann,
+/// "The transformed rejection method for generating Poisson random variables", Insurance: Mathematics and Economics 12, 1993).
 pub struct Poisson {
     mean: f64,
     /// `e^-mean` for small means, else the logarithm of the mean.
@@ -173,16 +173,16 @@ impl Sample for Poisson {
     }
 }
 
-/// Binomial distribution. Small means search the distribution function; others use BTRS (Hormann, "The generation of binomial random
-/// variates", Journal of Statistical Computation and Simulation 46, 1993).
+/// Binomial distribution. For small means, inverts the cumulative distribution function by a linear search. Other means use BTRS (Hormann,
+/// "The generation of binomial random variates", Journal of Statistical Computation and Simulation 46, 1993).
 pub struct Binomial {
     n: f64,
-    /// Smaller of the two probabilities.
+    /// The smaller of the probabilities of success and failure.
     p: f64,
     is_swapped: bool,
     is_small: bool,
     odds: f64,
-    /// For small means: the probability of the result 0.
+    /// For small means: the probability of 0 successes.
     none: f64,
     a: f64,
     b: f64,
@@ -190,7 +190,7 @@ pub struct Binomial {
     v_r: f64,
     alpha: f64,
     mode: f64,
-    /// The part of the acceptance bound that is the same for all candidates.
+    /// The part of the acceptance bound that does not depend on the candidate result `k`.
     bound: f64,
 }
 
@@ -279,7 +279,7 @@ pub struct Hypergeometric {
     good: f64,
     bad: f64,
     sample: f64,
-    /// The smaller of `sample` and the number of items that are not in the sample.
+    /// Number of items that are drawn: the smaller of `sample` and the number of items outside the sample.
     drawn: f64,
     less: f64,
     more: f64,
@@ -316,7 +316,7 @@ impl Sample for Hypergeometric {
 }
 
 impl Hypergeometric {
-    /// Draws the items of the smaller part one by one.
+    /// Draws the sample one item at a time, or the items outside the sample if they are fewer.
     #[inline(always)]
     fn draw_each(&self, attempts: &mut Attempts) -> f64 {
         let (mut good, mut total, mut taken) = (self.good, self.good + self.bad, 0.0);
@@ -339,7 +339,7 @@ impl Hypergeometric {
             if attempts.is_exhausted() {
                 break 0.0;
             }
-            // For u = 0, x is NaN and fails the test too.
+            // For u = 0, x is infinite or NaN and is rejected as well.
             if !(x >= 0.0 && x < self.limit) {
                 continue;
             }
@@ -413,7 +413,7 @@ pub struct Zipf {
     exponent: f64,
     /// `2^exponent`.
     power: f64,
-    /// Smallest uniform number that the inversion accepts. Its candidate is the largest possible result.
+    /// Lower end of the uniform numbers that are inverted. Its inverse is [`MAX_WHOLE`], the largest result.
     least: f64,
 }
 
@@ -425,7 +425,7 @@ impl Sample for Zipf {
 
     #[inline(always)]
     fn draw(&self, attempts: &mut Attempts) -> f64 {
-        // Results above this limit are rejected: even the probability of 2 is below 2^-1000.
+        // With an exponent above this limit, the result is 1: even the probability of 2 is below 2^-1000.
         if self.exponent > 1000.0 {
             return 1.0;
         }
@@ -483,7 +483,7 @@ impl Sample for HalfTangentOfVonMises {
             if !(square < 1.0 && square > 0.0) {
                 continue;
             }
-            // The point has twice its polar angle's cosine z, and 1 - z and 1 + z are twice y2 and x2 over the square.
+            // `z` is the cosine of twice the point's polar angle, so (1 - z) / (1 + z) equals y2 / x2.
             let tangent = (self.ratio * (y2 / x2)).sqrt();
             let signed = if y < 0.0 { -tangent } else { tangent };
             if self.kappa < 1e-8 {

@@ -10,10 +10,10 @@ use crate::tile::{CompiledProgram, Evaluator};
 
 /// Maximum number of columns per task for inputs that are read in place. The accumulators of this number of columns (eight bytes each) fit
 /// the first-level cache, and each row is read in long contiguous parts.
-const MAX_COLUMNS: usize = 4096;
+const MAX_COLUMNS_PER_TASK: usize = 4096;
 
 /// The input rows of one leaf of the pairwise summation tree.
-type Rows<'a, T> = SmallVec<[&'a [T]; 16]>;
+type LeafRows<'a, T> = SmallVec<[&'a [T]; 16]>;
 
 /// The range of columns and rows that one task reduces.
 struct ColumnBlock {
@@ -30,9 +30,9 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
 ) -> Result<()> {
     let columns = out.len();
     let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost_per_element());
-    let width = columns.min(if compiled.is_contiguous_identity() { MAX_COLUMNS } else { compiled.tile_len() });
+    let width = columns.min(if compiled.is_contiguous_identity() { MAX_COLUMNS_PER_TASK } else { compiled.tile_len() });
     let column_blocks = columns.div_ceil(width);
-    // The number of leaves in a row block is a power of two, so that its result is one partial result of the pairwise tree.
+    // A row block has a power-of-two number of leaves, so that its result is one partial result of the pairwise tree.
     let wanted = if threads::threads_for_cost(cost) == 1 { 1 } else { (threads::threads_for_cost(cost) * 4).div_ceil(column_blocks) };
     let block_rows = loops.leaf_rows * rows.div_ceil(loops.leaf_rows * wanted).next_power_of_two();
     let row_blocks = rows.div_ceil(block_rows);
@@ -82,7 +82,7 @@ fn reduce_block<I: Element, A: Copy, O>(
     loops: &ReducerLoops<I, A, O>,
 ) -> Vec<A> {
     let width = block.columns.len();
-    // Complete rows are evaluated several at a time, as many as fit a tile.
+    // If a block spans whole rows, as many rows as fit a tile are evaluated at once.
     let together = if width == columns { (tile / width).clamp(1, loops.leaf_rows) } else { 1 };
     let together = together.next_power_of_two() >> (!together.is_power_of_two()) as u32; // divides the rows of a leaf
     let mut spare: Vec<Vec<A>> = Vec::new();
@@ -91,7 +91,7 @@ fn reduce_block<I: Element, A: Copy, O>(
         let mut acc = spare.pop().unwrap_or_default();
         let rows = leaf..block.rows.end.min(leaf + loops.leaf_rows);
         let at = |row: usize| row * columns + block.columns.start;
-        let in_place: Option<Rows<I>> = match width == columns {
+        let in_place: Option<LeafRows<I>> = match width == columns {
             true => evaluator.values_in_place(at(leaf), rows.len() * width).map(|(values, _)| values.typed().chunks_exact(width).collect()),
             false => rows.clone().map(|row| Some(evaluator.values_in_place(at(row), width)?.0.typed())).collect(),
         };
@@ -100,7 +100,7 @@ fn reduce_block<I: Element, A: Copy, O>(
             None => {
                 for row in rows.clone().step_by(together) {
                     let values = evaluator.evaluate(at(row), together.min(rows.end - row) * width);
-                    let rows: Rows<I> = values.typed().chunks_exact(width).collect();
+                    let rows: LeafRows<I> = values.typed().chunks_exact(width).collect();
                     (loops.columns)(&mut acc, &rows, row, row == leaf);
                 }
             }

@@ -24,7 +24,7 @@ pub(super) const MAX_TWO_PASS_BYTES: usize = 8 << 10;
 
 /// Element types with a mean.
 pub(crate) trait Number: Arithmetic {
-    /// The real type of the same precision: type of scale factors and of the squared distances from the mean.
+    /// The real type of the same precision, for scale factors and for squared distances from the mean.
     type Real: Arithmetic + std::ops::Add<Output = Self::Real>;
     /// Returns `self - b`.
     fn minus(self, b: Self) -> Self;
@@ -34,7 +34,7 @@ pub(crate) trait Number: Arithmetic {
     fn divided_by(self, count: usize) -> Self;
     /// Returns `times * |self|^2`, which overflows only if the result does.
     fn scaled_square(self, times: Self::Real) -> Self::Real;
-    /// Converts a number of elements, a quotient of such numbers, or infinity to the real type.
+    /// Converts `count`, a number of elements, a quotient of such numbers or infinity, to the real type.
     fn real_from_f64(count: f64) -> Self::Real;
 }
 
@@ -85,7 +85,7 @@ impl<T: Number> Reducer for Deviation<T> {
     type In = T;
     type Acc = Moments<T>;
     type Out = T::Real;
-    const HAS_GROUP_COPY: bool = !T::DTYPE.is_complex();
+    const HAS_GROUP_LOOP: bool = !T::DTYPE.is_complex();
     #[inline(always)]
     fn accumulator_of(value: T, _index: usize) -> Moments<T> {
         // A single value has the squared distance 0 from its mean, or NaN if the value is NaN or infinite, as in NumPy.
@@ -143,7 +143,8 @@ impl<T: Number> Loop for TwoPassRowsLoop<'_, T> {
     }
 }
 
-/// Reduces `row` by applying `leaf` to each leaf and the index of the leaf's first element, and merging the results in the pairwise tree.
+/// Reduces `row`: calls `leaf` for each leaf, with the index of its first element and its elements, and merges the results in the pairwise
+/// tree.
 #[inline(always)]
 fn reduce_by_leaves<T, A: Arithmetic>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
     if row.len() <= LEAF_LEN {

@@ -79,8 +79,8 @@ pub(super) fn reduce_range<R: Reducer>(evaluator: &mut Evaluator, tile: usize, s
     tree.take_result(R::merge)
 }
 
-/// Reduces rows of `len` elements in place, from element `start` on, with the same bits as [`reduce_range`]. Returns `false` without
-/// reducing unless the values, or the factors of a product, are contiguous in memory.
+/// Reduces rows of `len` elements in place, from element `start` of the program on, with the same bits as [`reduce_range`]. Returns `false`
+/// without reducing unless the values, or the factors of a product, are contiguous in memory.
 pub(super) fn reduce_contiguous_rows<R: Reducer>(evaluator: &Evaluator, start: usize, len: usize, results: &mut [R::Out]) -> bool {
     let count = results.len() * len;
     if let Some(product_sum) = R::PRODUCT_SUM
@@ -93,8 +93,8 @@ pub(super) fn reduce_contiguous_rows<R: Reducer>(evaluator: &Evaluator, start: u
     found.map(|(values, prefetch)| reduce_rows::<R>(values.typed(), len, prefetch, results)).is_some()
 }
 
-/// Adds the whole blocks at the start of `values` to `tree` and returns the number of elements in them. Adds nothing on processors that do
-/// not [benefit from prefetching](benefits_from_prefetch).
+/// Adds the blocks of [`MIN_BLOCK_LEN`] elements at the start of `values` to `tree`, and returns the number of elements in these blocks.
+/// Adds nothing on processors that do not [benefit from prefetching](benefits_from_prefetch).
 fn push_blocks<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In]) -> usize {
     if !benefits_from_prefetch() {
         return 0;

@@ -1,4 +1,4 @@
-//! Reductions whose innermost axis is reduced (`[kept.. reduced..]`): all elements, rows, or gathered inputs.
+//! Reductions whose innermost axis is reduced (`[kept.. reduced..]`): each result is the reduction of one row of elements.
 
 use cuprum_core::{Element, Result};
 use cuprum_cpu_base::threads;
@@ -89,7 +89,7 @@ fn reduce_rows_in_blocks<I, A: Copy + Send + Sync, O>(
     Ok(())
 }
 
-/// Reduces `len` elements from `start` on in blocks that the threads share, with the same bits as
+/// Reduces `len` elements from `start` on in blocks, on several threads, with the same bits as
 /// [`reduce_range`](super::kernels::reduce_range). Returns `None` if `len` is 0.
 pub(super) fn reduce_range_in_blocks<I, A: Copy + Send + Sync, O>(
     compiled: &CompiledProgram,

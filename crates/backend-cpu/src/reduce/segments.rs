@@ -57,8 +57,8 @@ fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
     })
 }
 
-/// Splits `results` into `parts` parts of about equal work, counted in values plus segments; some may be empty. Returns each part with the
-/// number of its first segment.
+/// Splits `results` into `parts` parts of about equal work, counted in values plus segments. Some parts may be empty. Returns each part
+/// with the number of its first segment.
 fn split_segments<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec<(usize, &'a mut [T])> {
     let (segments, base) = (results.len(), offsets.first().copied().unwrap_or(0));
     let before = |segment: usize| (offsets[segment] - base) as usize + segment;

@@ -1,4 +1,4 @@
-//! Selection of reduction loops by combination and dtype.
+//! Selection of reduction loops by operation and dtype.
 
 /// Returns the function `$run::<$reducer<T>>` for the element type `T` of a dtype. The second argument is the class of dtypes that are
 /// supported:
@@ -34,9 +34,10 @@ macro_rules! by_dtype {
 
 pub(crate) use by_dtype;
 
-/// Selects `$run::<Reducer<T>>` by a reduction and the dtype of its elements. `None` if the reduction returns an index.
+/// Returns the function `$run::<R<T>>`, where the reducer `R` computes a reduction of elements `T` of a dtype. Returns `None` if the
+/// reduction returns an index or does not support the dtype.
 ///
-/// 16-bit floats are reduced in float32. Integers have no NaN, so that their `fmin` is their `minimum`.
+/// 16-bit floats are not supported; callers reduce them in float32. Integers have no NaN, so their `fmin` equals their `minimum`.
 macro_rules! by_reduction {
     ($reduction:expr, $dtype:expr, $run:ident) => {
         match $reduction.elementwise_combination() {

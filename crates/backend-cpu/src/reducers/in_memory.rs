@@ -29,7 +29,7 @@ fn reduce_each_row<R: Reducer>(values: Elements, out: ElementsMut, row: usize) {
     }
 }
 
-/// Returns the function that reduces rows by `op`, for dtypes other than 16-bit floats. `None` if `op` has no such reduction.
+/// Returns the function that reduces rows of `dtype` by `op`. `None` if there is none, as for all 16-bit floats.
 pub(crate) fn select_row_reduction(op: Op, dtype: DType) -> Option<RowReduction> {
     let reduction = op.reduction()?;
     by_reduction!(reduction, dtype, reduce_each_row)

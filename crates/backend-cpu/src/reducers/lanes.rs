@@ -20,7 +20,7 @@ pub(crate) fn reduce_lanes<R: Reducer>(values: &[R::In], prefetch: Option<Prefet
     fold_lanes(values, prefetch, |v| R::accumulator_of(v, 0), R::merge)
 }
 
-/// Converts each value to an accumulator by `start`, and merges all accumulators: first in [`LANES`] parallel accumulators, then into one.
+/// Converts each value to an accumulator by `start`, merges the accumulators into [`LANES`] parallel ones, and merges these into one.
 #[inline(always)]
 pub(crate) fn fold_lanes<T: Copy, A: Copy>(
     values: &[T],
@@ -72,7 +72,7 @@ struct AlignedLanes<A>([A; LANES]);
 /// Merges the [`LANES`] accumulators into one, halving their number in each step.
 ///
 /// `black_box` hides the values from the compiler. Otherwise the compiler would vectorise the last merges in pairs and use that layout in
-/// the preceding loop too, which doubles the time of a group of leaves.
+/// the preceding loop too. The reduction of a group of leaves would take twice as long.
 #[inline(always)]
 pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     let AlignedLanes(acc) = black_box(AlignedLanes(acc));

@@ -32,7 +32,8 @@ impl<C: Combine> Reducer for UserReducer<C> {
     }
 }
 
-/// Defines reducers whose accumulator has the element type: name, merge, finish, overridden methods.
+/// Defines reducers whose accumulator type is the element type. Each entry has a name, a merge function, a finish function and overridden
+/// trait items.
 macro_rules! folds {
     ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, |$acc:ident| $finish:expr, {$($more:item)*};)*) => {$(
         $(#[$doc])*
@@ -41,7 +42,7 @@ macro_rules! folds {
             type In = T;
             type Acc = T;
             type Out = T;
-            const HAS_GROUP_COPY: bool = !T::DTYPE.is_complex();
+            const HAS_GROUP_LOOP: bool = !T::DTYPE.is_complex();
             #[inline(always)]
             fn accumulator_of(value: T, _index: usize) -> T { value }
             #[inline(always)]
@@ -95,11 +96,11 @@ folds! {
     };
 }
 
-/// Returns the first NaN of the leaf `values`, or `of_numbers`, the extreme of the other elements, if there is none. This second pass over
-/// the cached leaf is faster than a comparison that propagates NaN in the first pass.
+/// Returns the first NaN of the leaf `values`, or `extreme` if the leaf has no NaN. This second pass over the cached leaf is faster than
+/// comparisons that propagate NaN in the first pass.
 #[inline(always)]
-fn find_extreme<T: Arithmetic>(values: &[T], of_numbers: T) -> T {
-    if values.iter().fold(false, |found, v| found | v.has_nan()) { first_nan(values) } else { of_numbers }
+fn find_extreme<T: Arithmetic>(values: &[T], extreme: T) -> T {
+    if values.iter().fold(false, |found, v| found | v.has_nan()) { first_nan(values) } else { extreme }
 }
 
 /// Returns the first NaN of `values`. The function is not inlined, as it is rarely called.
@@ -147,8 +148,9 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type Acc = (T, i64);
     type Out = i64;
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
-    const HAS_GROUP_COPY: bool = R::HAS_GROUP_COPY;
-    // Accumulators (value and index) are slower to merge than values alone.
+    const HAS_GROUP_LOOP: bool = R::HAS_GROUP_LOOP;
+    // More rows than in other reducers: the rows of a leaf are merged as plain values, which is faster than merging accumulators (value and
+    // index).
     const LEAF_ROWS: usize = 128;
     #[inline(always)]
     fn accumulator_of(value: T, index: usize) -> (T, i64) {
@@ -171,12 +173,13 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     fn reduce_group(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
         Self::index_of_extreme_after(earlier, R::reduce_group(None, values, prefetch, first), values, first)
     }
-    /// Keeps values and row numbers in separate arrays, so that the loop over columns is vectorised.
+    /// Merges several rows with values and row numbers in separate arrays, so that the loop over columns is vectorised. Returns `false`
+    /// without merging for a single row, for fewer than [`MIN_VECTORISED_COLUMNS`] columns and for complex numbers.
     #[inline(always)]
     fn merge_rows(acc: &mut [(T, i64)], rows: &[&[T]], first: usize, begin: bool) -> bool {
         let Some((&head, mut rows)) = rows.split_first().filter(|(_, rows)| !rows.is_empty()) else { return false };
         let columns = acc.len();
-        if T::DTYPE.is_complex() || columns < MIN_COLUMNS || columns > head.len() {
+        if T::DTYPE.is_complex() || columns < MIN_VECTORISED_COLUMNS || columns > head.len() {
             return false;
         }
         let (mut best, mut best_row) = (head[..columns].to_vec(), vec![0u32; columns]);
@@ -198,7 +201,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
 }
 
 /// Minimum number of columns for which [`ArgReducer`] keeps values and row numbers in separate arrays.
-const MIN_COLUMNS: usize = 32;
+const MIN_VECTORISED_COLUMNS: usize = 32;
 
 impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
     /// Returns the index as [`ArgReducer::index_of_extreme`] does. If `earlier` is at least as extreme as `best`, the index is arbitrary,
@@ -211,7 +214,8 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
         }
     }
 
-    /// Merges rows into the extreme elements `best` of columns. `best_row` has their row numbers, and `number` is that of the first row.
+    /// Merges rows into `best`, the extreme element of each column, and `best_row`, the row number of that element. The first of `rows` has
+    /// row number `number`.
     #[inline(always)]
     fn merge_rows_into_lanes<const N: usize>(best: &mut [T], best_row: &mut [u32], mut rows: [&[T]; N], number: u32) {
         let (columns, best_row) = (best.len(), &mut best_row[..best.len()]);
@@ -251,7 +255,7 @@ impl<T: Arithmetic> Loop for FirstEqualLoop<'_, T> {
 }
 
 /// Returns the index of the first element equal to `wanted`, or of the first NaN if `wanted` is NaN. Returns 0 if there is none. The
-/// function is not inlined, so that all loops of the dtype share its copies.
+/// function is not inlined, so that all reducers of a dtype share one compiled copy per SIMD level.
 #[inline(never)]
 fn first_equal<T: Arithmetic>(values: &[T], wanted: T) -> usize {
     dispatch(FirstEqualLoop(values, wanted))

@@ -13,8 +13,8 @@ constexpr int LANES = 32;
 constexpr int WARPS = THREADS / LANES;
 constexpr int TILE = WARPS * ITEMS;
 
-// Waits for the published states of the `above` > 0 tiles above a tile, and returns the fold of their totals. The state of the tile has
-// index `own`. The states of successive tiles are `stride` apart. Lanes may need different numbers of reads.
+// Returns the fold of the totals of the `above` > 0 tiles above a tile, and waits until their states are published. The state of the tile
+// itself has index `own`. The states of successive tiles are `stride` apart. Lanes may need different numbers of reads.
 template <class Combine>
 __device__ inline Acc fold_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
     constexpr int WORDS = TileStates<Acc>::WORDS, WINDOW = 16 / WORDS;

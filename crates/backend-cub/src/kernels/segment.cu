@@ -20,7 +20,7 @@ constexpr int TILE = THREADS * ITEMS;
 static_assert(ITEMS < 32, "`ended` has a bit for each item");
 
 // The values that the segments cover: `count` values, the first at index `base`. The range is empty if the first or last offset is invalid.
-// A tile then reports the fault.
+// The tile that contains the end of the first or last segment then reports the fault.
 struct CoveredValues {
     i64 base, count;
     __device__ CoveredValues(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(offsets[segments] - base) {
@@ -53,7 +53,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) segment_cut(const i64* off
 
 // The part of the merged sequence in one tile.
 struct Tile {
-    // Ranges of the segments whose ends are in the tile, and of the covered values; the upper bounds are exclusive.
+    // Two ranges, whose upper bounds are exclusive: the segments whose ends are in the tile, and the tile's values among the covered
+    // values.
     i64 segment, last_segment, value, last_value;
     __device__ Tile(i64 tile, const i64* cuts, i64 items) {
         segment = cuts[tile], last_segment = cuts[tile + 1];

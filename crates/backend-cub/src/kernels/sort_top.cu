@@ -25,9 +25,9 @@ struct SelectState {
     u32 decided, begin_bit, gathered, ticket;
 };
 
-// Determines bits begin_bit..end_bit of the last selected element of each row, which is element `limit - 1` of the sorted row: bits of its
-// index if `of_indices`, else of its key. A block counts one chunk, and the last block of a row finds the digit. `counts` has BINS counters
-// per row, which are 0 before and after.
+// Determines one digit (bits begin_bit..end_bit) of the last selected element of each row, which is element `limit - 1` of the sorted row.
+// The digit belongs to the element's index if `of_indices`, else to its key. A block counts one chunk, and the last block of a row finds
+// the digit. `counts` has BINS counters per row, which are 0 before and after the kernel.
 extern "C" __global__ void __launch_bounds__(THREADS)
 select_digit(const Key* __restrict__ from, SelectState* rows, u64* counts, i64 columns, u64 limit, i64 chunk, u32 chunks, u32 of_indices,
              u32 begin_bit, u32 end_bit) {

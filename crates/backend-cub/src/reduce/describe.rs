@@ -24,9 +24,9 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate, USE
 pub const THREADS_PER_BLOCK: usize = 256;
 /// Maximum number of chunks of a reduction, counted over all rows.
 const MAX_CHUNKS: usize = 8192;
-/// Minimum number of rows from which rows are not split into chunks. This many rows fill the device without a split.
-const MAX_CHUNKED_ROWS: usize = 256;
-const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTER_COUNT);
+/// Minimum number of rows that are never split into chunks. This many rows fill the device without a split.
+const MIN_UNSPLIT_ROWS: usize = 256;
+const _: () = assert!(MIN_UNSPLIT_ROWS <= COUNTER_COUNT);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
 const ROWS_PER_GROUP: usize = 2;
 /// Maximum length of rows that 8 lanes of a warp reduce.
@@ -145,8 +145,8 @@ pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequ
 
 /// Returns how many elements a thread loads at once, and whether these loads are aligned.
 ///
-/// Bit k of `repeated` is set if input k repeats one element along each row. The other inputs determine the number of elements: as many as
-/// 16 bytes hold of the widest input, if every row of these inputs is aligned for such loads, and 1 otherwise.
+/// Bit k of `repeated` is set if input k repeats one element along each row. The other inputs determine the number: 16 bytes divided by
+/// their largest element size, if all their rows are aligned for such loads. Otherwise the number is 1.
 fn vector_width(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]) -> (usize, bool) {
     let streamed = || (0..call.inputs.len()).filter(|k| repeated >> k & 1 == 0);
     let size = |k: usize| call.inputs[k].dtype().itemsize();
@@ -171,7 +171,7 @@ pub fn rows_per_block(lanes: usize) -> u64 {
 }
 
 fn row_split(rows: usize, columns: usize, elements_per_step: usize) -> RowSplit {
-    if rows < MAX_CHUNKED_ROWS && (rows == 1 || columns > 2 * elements_per_step) {
+    if rows < MIN_UNSPLIT_ROWS && (rows == 1 || columns > 2 * elements_per_step) {
         let steps = columns.div_ceil(elements_per_step);
         let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_CHUNKS).max(1);
         return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * elements_per_step };

@@ -63,8 +63,9 @@ pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Resul
             let (partials, tickets) = (DevicePointer(partials), DevicePointer(tickets));
             let params = ReduceChunksParams { p, axes, out, partials, tickets, rows, chunks, columns, chunk };
             let grid = context.grid_size::<ReduceChunksParams>(threads, 0, work, 1)?;
-            // SAFETY: the output has `rows` elements. The scratch memory has an accumulator per chunk, and a zeroed counter per row:
-            // there are at most `MAX_CHUNKED_ROWS` rows, and the memory has at least as many counters. The plan's sizes fit the kernel's `Index`.
+            // SAFETY: the output has `rows` elements. The scratch memory has an accumulator per chunk, and a zeroed counter per row: there
+            // are fewer than `MIN_UNSPLIT_ROWS` rows, and the memory has at least as many counters. The plan's sizes fit the kernel's
+            // `Index`.
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         RowSplit::Block => {

@@ -74,7 +74,7 @@ pub struct ScanRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
-fn fold_class(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, Reason> {
+fn fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, Reason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
@@ -87,7 +87,7 @@ pub fn describe_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };
-    let fold = fold_class(call.op, reduction, output.dtype)?;
+    let fold = fold_template(call.op, reduction, output.dtype)?;
     let axis = match plan.out_axis_stride {
         1 => ScanAxis::Rows,
         stride => ScanAxis::Columns { out_stride: stride.unsigned_abs() },
@@ -154,8 +154,8 @@ impl ScanRequest<'_> {
         }
     }
 
-    /// Returns the number of elements per thread. A single row has the most elements per thread: 128 bytes of accumulators. Several rows,
-    /// and columns, have only as many as their length needs.
+    /// Returns the number of elements per thread. For a single row, this is the maximum: 128 bytes of accumulators. For several rows, or
+    /// for columns, it is the smallest power of 2 with which one tile covers the length, up to this maximum.
     fn items_per_thread(&self) -> usize {
         let most = 128 / self.accumulator_dtype().itemsize().max(4);
         match (self.axis, self.plan.line_count) {
@@ -227,7 +227,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
         let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
-        let fold = fold_class(op, op.reduction()?, dtype).ok()?;
+        let fold = fold_template(op, op.reduction()?, dtype).ok()?;
         let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: Access::default(), axis };
         request.cuda_source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
     };

@@ -41,7 +41,7 @@ pub struct SegmentRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
-fn fold_class(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, Reason> {
+fn fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, Reason> {
     if reduction.depends_on_order(acc) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
@@ -54,7 +54,7 @@ pub fn describe_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));
     };
-    let fold = fold_class(call.op, reduction, acc)?;
+    let fold = fold_template(call.op, reduction, acc)?;
     let (values, Some(offsets)) = call.program_inputs() else { return Err(Reason::new("the call has no offsets")) };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         return Err(Reason::new("the offsets are not contiguous int64"));
@@ -119,7 +119,7 @@ impl KernelRequest for SegmentRequest<'_> {
 pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
-        let (output, fold) = (program.output_dtype(0), fold_class(op, op.reduction()?, accumulator).ok()?);
+        let (output, fold) = (program.output_dtype(0), fold_template(op, op.reduction()?, accumulator).ok()?);
         let request = SegmentRequest { program: &program, fold, accumulator, output, access: Access::default(), length: 0, segments: 0 };
         request.cuda_source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()
     };

@@ -216,7 +216,7 @@ impl SortRequest {
 
     /// Returns the bits that each pass of a radix selection counts, most significant first: those of keys, then those of indices.
     ///
-    /// The bits of indices distinguish elements of equal keys. A partition has no passes for them.
+    /// Passes over the bits of indices order elements of equal keys. `numpy.partition` does not need these passes.
     pub fn selection_digits(&self) -> impl Iterator<Item = DigitBits> {
         let index_bits = usize::BITS - self.plan.columns.saturating_sub(1).leading_zeros();
         let split = |of_indices: bool, bits: u32| {

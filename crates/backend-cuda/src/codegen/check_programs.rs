@@ -68,7 +68,7 @@ pub fn fused_input_program(a: DType, b: DType, to: DType) -> Program {
     p
 }
 
-/// Returns the program `a * take(table, indices)`. The inputs `a` and `table` have the dtype `table`.
+/// Returns the program `a * take(x, i)`. The inputs `a` and `x` have the dtype `table`, and the input `i` has the dtype `indices`.
 pub fn take_program(table: DType, indices: DType) -> Program {
     use cuprum_core::ops::elementwise::MULTIPLY;
     let mut p = Program::default();

@@ -26,7 +26,7 @@ impl Combination {
     /// Returns the combination of `op`, whose description is `reduction`, with accumulators of dtype `acc`. Returns `None` if the reduction
     /// has no C++ expression, as for variances.
     ///
-    /// A reduction of another crate may combine accumulators by a C++ function, which
+    /// A reduction of another crate may combine accumulators with a C++ function, which
     /// [`element_source_with_body`](super::element_source_with_body) writes.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<Combination> {
         let size = acc.itemsize();
@@ -40,8 +40,8 @@ impl Combination {
     }
 }
 
-/// Returns a C++ expression for `value`, converted to the C++ type `of`.
-fn cpp_literal(of: &str, value: Scalar) -> String {
+/// Returns a C++ expression for `value`, converted to the C++ type `cpp_type`.
+fn cpp_literal(cpp_type: &str, value: Scalar) -> String {
     let literal = match value {
         Scalar::Bool(value) => value.to_string(),
         Scalar::Int(value) if value < 0 => format!("static_cast<i64>({:#x}ull)", value as i64),
@@ -50,7 +50,7 @@ fn cpp_literal(of: &str, value: Scalar) -> String {
         Scalar::Float(value) => f64_literal(value),
         Scalar::Complex(value) => format!("c128({}, {})", f64_literal(value.re), f64_literal(value.im)),
     };
-    format!("cast<{of}>({literal})")
+    format!("cast<{cpp_type}>({literal})")
 }
 
 fn f64_literal(value: f64) -> String {

@@ -6,7 +6,7 @@ use cuprum_core::Binning;
 pub const RELAXED: &str = include_str!("../kernels/relaxed.cuh");
 /// C++ source of the decoupled look-back for counts: the number of elements in all tiles before a tile. Requires [`RELAXED`].
 pub const COUNT_LOOK_BACK: &str = include_str!("../kernels/count_look_back.cuh");
-/// C++ source of the loop by which a thread block visits its part of a row.
+/// C++ source of the loop with which a thread block visits a range of a row.
 pub const BLOCK_RANGE: &str = include_str!("../kernels/block_range.cuh");
 /// C++ source of warp shuffles for values of any size.
 pub const WARP: &str = include_str!("../kernels/warp.cuh");

@@ -10,7 +10,7 @@ use super::{Combination, expression};
 /// Upper bound of the size of the C++ struct `Moments` for every dtype, in bytes.
 const MOMENTS_SIZE: usize = 32;
 
-/// The C++ expressions of reductions that return an index. Each row has the operation that selects the value, the combination of
+/// The C++ expressions of reductions that return an index. Each entry has the operation that selects the value, the combination of
 /// accumulators `a` and `b`, and the condition under which a later element `x` replaces `a`. Testing the condition is cheaper than
 /// combining.
 static INDEX_SELECTIONS: [(Op, &str, &str); 2] = [
@@ -18,8 +18,8 @@ static INDEX_SELECTIONS: [(Op, &str, &str); 2] = [
     (MAXIMUM, "select_value(a, b, op::less(a.value, b.value))", "!op::less_equal(x, a.value) && !op::isnan(a.value)"),
 ];
 
-/// Class templates of `fold.cuh`. Each row has the operation that combines values, the template for reductions that return a value, and the
-/// template for index reductions such as argmin, if there is one.
+/// Class templates of `fold.cuh`. Each entry has the operation that combines values, the template for reductions that return a value, and
+/// the template for index reductions such as argmin (if any).
 static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
     (ADD, "Sum", None),
     (MULTIPLY, "Product", None),

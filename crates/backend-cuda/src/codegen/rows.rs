@@ -102,7 +102,7 @@ impl<'a> Stages<'a> {
         self.varies[n] && matches!(self.program.steps[n].kind, StepKind::Input(_))
     }
 
-    /// Returns whether the value of step `n` varies along the row, and a later stage than that of step `n` uses it.
+    /// Returns whether the value of step `n` varies along the row and is used by a later stage than the one that computes it.
     fn is_used_later(&self, n: usize) -> bool {
         self.varies[n] && self.last_use[n] > self.stage_of[n]
     }

@@ -1,6 +1,7 @@
 //! A binding to NCCL: communicators, and groups of sends and receives. Contains unsafe code for the C interface of NCCL.
 //!
-//! Communicators are non-blocking: calls return at once, and the host polls their state. So a wait for a rank that never answers can end.
+//! Communicators are non-blocking: calls return at once, and the host polls their state. The host can therefore stop waiting for a rank
+//! that never answers.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
@@ -17,9 +18,9 @@ use crate::driver::{Context, DeviceBuffer, sys};
 
 /// Size of a group's identifier in bytes.
 const ID_BYTES: usize = 128;
-/// Oldest version that is used: 2.18.
+/// Oldest NCCL version that this crate uses: 2.18.
 const OLDEST_VERSION: c_int = 21800;
-/// Time during which a poll yields the processor. Later polls sleep.
+/// Duration of a wait in which the thread yields the processor between polls. After that, the thread sleeps between polls.
 const YIELD_TIME: Duration = Duration::from_millis(1);
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
@@ -28,8 +29,8 @@ const SUCCESS: c_int = 0;
 const IN_PROGRESS: c_int = 7;
 /// The data type of bytes (`ncclUint8`).
 const UINT8: c_int = 1;
-/// A field of a configuration without a value.
-const UNDEFINED: c_int = c_int::MIN;
+/// Value of a configuration field that is not set (`NCCL_CONFIG_UNDEF_INT`).
+const UNSET_FIELD: c_int = c_int::MIN;
 
 /// `ncclUniqueId`.
 #[repr(C)]
@@ -48,7 +49,7 @@ struct Config {
     max_ctas: c_int,
     net_name: *const c_char,
     split_share: c_int,
-    /// Padding in 2.18, a field that may be undefined in later versions.
+    /// Padding in NCCL 2.18. Later versions have a field here, which may be [`UNSET_FIELD`].
     padding: c_int,
 }
 
@@ -181,12 +182,12 @@ impl Handle {
             magic: 0xcafe_beef,
             version: OLDEST_VERSION.unsigned_abs(),
             blocking: 0,
-            cga_cluster_size: UNDEFINED,
-            min_ctas: UNDEFINED,
-            max_ctas: UNDEFINED,
+            cga_cluster_size: UNSET_FIELD,
+            min_ctas: UNSET_FIELD,
+            max_ctas: UNSET_FIELD,
             net_name: ptr::null(),
-            split_share: UNDEFINED,
-            padding: UNDEFINED,
+            split_share: UNSET_FIELD,
+            padding: UNSET_FIELD,
         };
         bind(context)?;
         let mut comm = ptr::null_mut();
@@ -216,7 +217,7 @@ impl Handle {
         self.api.check("ncclCommGetAsyncError", code, self.comm).map(|()| state)
     }
 
-    /// Waits until the last call is done.
+    /// Polls until the last call has completed. `call` is its name in error messages.
     fn await_ready(&self, call: &str, keep_waiting: KeepWaiting) -> Result<()> {
         let started = Instant::now();
         loop {
@@ -270,7 +271,7 @@ impl Handle {
         ready
     }
 
-    /// Returns the first asynchronous error.
+    /// Returns an error if an earlier call failed asynchronously.
     pub fn check(&self) -> Result<()> {
         match self.state()? {
             SUCCESS | IN_PROGRESS => Ok(()),
@@ -280,7 +281,7 @@ impl Handle {
 
     /// Ends all exchanges and frees the communicator.
     pub fn abort(self) {
-        // A lost device does not prevent the end of the communicator.
+        // An error of `bind` is ignored, because the communicator must be freed even if the device is lost.
         let _ = bind(self.context);
         // SAFETY: the communicator exists, and `self` is its only owner.
         let code = unsafe { (self.api.comm_abort)(self.comm) };
@@ -317,7 +318,7 @@ unsafe extern "C" {
     fn atexit(f: extern "C" fn()) -> c_int;
 }
 
-/// Registers `f` with the C library's `atexit`. It runs before the exit handlers of libraries that are loaded already.
+/// Registers `f` with the C library's `atexit`. `f` runs before the exit handlers of libraries that are loaded already.
 pub(super) fn register_at_exit(f: extern "C" fn()) {
     // SAFETY: the function is `atexit` of ISO C. Its argument has the required signature and lives as long as the process.
     if unsafe { atexit(f) } != 0 {

@@ -23,8 +23,8 @@ pub fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
     unsafe { Library::load_with_flags(path.as_os_str(), folders) }.map(Into::into)
 }
 
-/// Loads the driver's library from the places where systems install it outside the dynamic linker's folders. Returns `None` if it is in none
-/// of them.
+/// Loads the driver's library from the paths outside the dynamic linker's folders at which some systems install it. Returns `None` if no
+/// path has it.
 pub fn open_driver_by_path() -> Option<libloading::Library> {
     let system_root = std::env::var_os("SystemRoot").map(PathBuf::from).filter(|folder| folder.is_absolute());
     Platform::CURRENT.driver_files(system_root).iter().filter(|file| file.is_file()).find_map(|file| open(file).ok())

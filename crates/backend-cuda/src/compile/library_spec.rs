@@ -17,7 +17,7 @@ pub struct LibrarySpec {
     /// `lib`. The folders `nvidia/cu13` and `nvidia/cu12` are always searched too.
     pub wheels: &'static [&'static str],
     /// Prefixes of the names of companion files, such as `libnvrtc-builtins.so.`. The companions in the folder of the library are loaded
-    /// before the library, which opens or links them by bare name without a run path. Of each prefix, the highest version is loaded.
+    /// before the library, which opens or links them by bare name without a run path. For each prefix, the highest version is loaded.
     pub companions: Vec<String>,
     /// The command that installs the library.
     pub help: &'static str,
@@ -112,8 +112,8 @@ impl LibrarySpec {
         }
     }
 
-    /// Returns the file names and folders of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
-    /// `NVTX_INJECTION64_PATH` as the headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later do not contain.
+    /// Returns the file names and folders of NVTX. NVTX 3 is header-only, so its functions come from NVIDIA's interop library. Like the
+    /// headers, this library reads `NVTX_INJECTION64_PATH`. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later do not contain.
     pub fn nvtx() -> Self {
         let platform = Platform::CURRENT;
         let names = if platform.is_windows() {

@@ -14,12 +14,12 @@ use sys::CUfunction_attribute as Attribute;
 /// The loaded kernels of one device, by key. [`SingleFlight`] loads each kernel once.
 pub type KernelCache = SingleFlight<Arc<Function>>;
 
-static KERNELS: PerDevice<KernelCache> = PerDevice::new();
+static KERNEL_CACHES: PerDevice<KernelCache> = PerDevice::new();
 
 impl Context {
     /// Returns the cache of kernels loaded on this device.
     pub fn kernels(&self) -> &'static KernelCache {
-        KERNELS.get(self)
+        KERNEL_CACHES.get(self)
     }
 }
 

@@ -83,7 +83,7 @@ impl Compiler {
     }
 
     /// Returns `Ok` if this NVRTC makes code for the compute capability `arch`, else the reason why it does not. Loads the library only if
-    /// its file name does not decide.
+    /// its file name does not determine the result.
     fn check_arch_support(&self, arch: u32) -> std::result::Result<(), String> {
         if self.path.file_name().is_some_and(|name| is_known_to_support(&name.to_string_lossy(), arch)) {
             return Ok(());
@@ -327,7 +327,7 @@ impl NvrtcApi {
                 cubin: loaded.symbol("nvrtcGetCUBIN")?,
                 add_name: loaded.symbol("nvrtcAddNameExpression")?,
                 lowered: loaded.symbol("nvrtcGetLoweredName")?,
-                // The function is absent before NVRTC 13.3.
+                // NVRTC before 13.3 lacks this function.
                 install_headers: loaded.symbol("nvrtcInstallBundledHeaders").ok(),
                 _library: std::mem::ManuallyDrop::new(loaded),
             })

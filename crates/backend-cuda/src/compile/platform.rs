@@ -80,7 +80,8 @@ impl Platform {
         !self.is_windows()
     }
 
-    /// Returns the folders below a toolkit's `targets`, without `targets/` and `/lib`. Jetson's toolkits before CUDA 13 have their own.
+    /// Returns the possible names of the folder below a toolkit's folder `targets` that contains `lib`. Toolkits for Jetson before CUDA 13
+    /// use another name than those for servers.
     pub(crate) fn toolkit_targets(self) -> &'static [&'static str] {
         match self {
             Platform::LinuxX86 => &["x86_64-linux"],
@@ -124,8 +125,8 @@ impl Platform {
         common.iter().map(|folder| site.join(folder)).chain(own).collect()
     }
 
-    /// Returns the folder with one subfolder per installed toolkit, and the beginning of the subfolders' names. `program_files` is the
-    /// value of Windows's variable `ProgramFiles`.
+    /// Returns the folder with one subfolder per installed toolkit, and the prefix of the subfolders' names. `program_files` is the value
+    /// of Windows's variable `ProgramFiles`.
     pub(crate) fn installed_toolkits(self, program_files: Option<PathBuf>) -> Option<(PathBuf, &'static str)> {
         if self.is_windows() {
             return Some((program_files?.join("NVIDIA GPU Computing Toolkit").join("CUDA"), "v"));
@@ -133,7 +134,7 @@ impl Platform {
         Some(("/usr/local".into(), "cuda-"))
     }
 
-    /// Returns the folders in which the dynamic linker searches by itself. `system_root` is the value of Windows's variable `SystemRoot`.
+    /// Returns the folders that the dynamic linker searches by default. `system_root` is the value of Windows's variable `SystemRoot`.
     pub(crate) fn linker_folders(self, system_root: Option<PathBuf>) -> Vec<PathBuf> {
         let folders: &[&str] = match self {
             Platform::LinuxX86 => &["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/wsl/lib"],
@@ -143,8 +144,8 @@ impl Platform {
         folders.iter().map(PathBuf::from).collect()
     }
 
-    /// Returns the files of the driver that exist outside the dynamic linker's folders on some systems. WSL has `/usr/lib/wsl/lib`, Jetson a
-    /// folder `nvidia` (JetPack 6) or `tegra` (before). Windows installs the driver in the system folder alone.
+    /// Returns the files of the driver that exist outside the dynamic linker's folders on some systems. WSL has `/usr/lib/wsl/lib`. Jetson
+    /// has a folder `nvidia` (JetPack 6) or `tegra` (older). Windows installs the driver in the system folder alone.
     pub(crate) fn driver_files(self, system_root: Option<PathBuf>) -> Vec<PathBuf> {
         let files: &[&str] = match self {
             Platform::LinuxX86 => &["/usr/lib/wsl/lib/libcuda.so.1"],

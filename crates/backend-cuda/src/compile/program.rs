@@ -95,7 +95,7 @@ impl CudaProgram<'_> {
     }
 
     /// Returns the machine code for the compute capability `arch` (`90` for 9.0). Takes the code from `cache` if it is there. Otherwise
-    /// compiles it by `compiler` and stores it in `cache`.
+    /// compiles the source with `compiler` and stores the code in `cache`.
     pub fn get_or_compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<CompiledCode> {
         let key = self.cache_key(&compiler.identity(), arch);
         let includes: Vec<String> = self.include_dirs.iter().map(|d| format!("-I{}", d.display())).collect();

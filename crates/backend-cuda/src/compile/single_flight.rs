@@ -37,7 +37,7 @@ impl<T: Clone> SingleFlight<T> {
         entries.get(&hash)?.iter().find(|e| *e.key == *key)?.value.get().cloned()
     }
 
-    /// Returns the value of `key`. The first request computes the value by `make`, while other requests for `key` wait. If `make` fails,
+    /// Returns the value of `key`. The first request computes the value with `make`, while other requests for `key` wait. If `make` fails,
     /// only this call returns the error, and the next request calls its own `make`.
     ///
     /// `make` must not request `key` itself, which would deadlock.

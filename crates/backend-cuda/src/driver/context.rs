@@ -51,8 +51,8 @@ impl Context {
         }
     }
 
-    /// Returns the context of device `ordinal`, and creates it if necessary. The function is not inlined, because its stack frame holds a
-    /// whole context.
+    /// Returns the context of device `ordinal`, and creates it if necessary. The function is `#[cold]` to discourage inlining, so that
+    /// callers need no stack space for a context.
     #[cold]
     fn get_or_create(ordinal: usize) -> Result<&'static Context> {
         let driver = probe().map_err(CudaError::Missing)?;

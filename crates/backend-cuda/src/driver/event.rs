@@ -108,7 +108,7 @@ impl Event {
     pub fn elapsed_ms(&self, start: &Event) -> Result<f32> {
         self.context.bind()?;
         let mut ms = 0.0;
-        // The name without `_v2` is bound, because drivers before 12.8 lack the name with `_v2` of CUDA 13's header.
+        // This call uses the name without `_v2`. CUDA 13's header declares `cuEventElapsedTime_v2`, which drivers before 12.8 lack.
         // SAFETY: both events exist, and the out-pointer is a local. The driver returns an error code for events without timing.
         check_result("cuEventElapsedTime", unsafe { sys::cuEventElapsedTime(&mut ms, start.raw, self.raw) })?;
         Ok(ms)

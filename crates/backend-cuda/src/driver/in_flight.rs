@@ -13,7 +13,7 @@ use crate::error::Result;
 
 static IN_FLIGHT: PerDevice<InFlight> = PerDevice::new();
 
-/// Events after the work that uses some memory, one per stream.
+/// Events that were recorded after the work that uses some memory, one per stream.
 pub(super) type Marks = SmallVec<[Arc<StreamMark>; 2]>;
 
 /// The owner of some memory, with the events after the work that uses the memory.

@@ -26,7 +26,7 @@ pub(super) struct Primary {
     ordinal: usize,
     raw: sys::CUcontext,
     first_stream: sys::CUstream,
-    /// The address of the driver context `raw`, or [`LOST_CONTEXT`] once the context is lost. If it equals [`CURRENT_CONTEXT`], the context
+    /// The address of the driver context `raw`, or [`LOST_CONTEXT`] once the context is lost. If this thread's [`CURRENT_CONTEXT`] has the same address, the context
     /// is current on this thread.
     usable_address: AtomicUsize,
     /// The error that made the context unusable, if any.

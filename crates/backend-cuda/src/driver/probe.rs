@@ -46,7 +46,7 @@ pub struct DeviceInfo {
     pub threads_per_sm: u32,
     /// Maximum threads per block.
     pub threads_per_block: u32,
-    /// Ratio of the throughput of single precision to that of double precision: 2 for the accelerators of data centres, up to 64 for others.
+    /// Ratio of the throughput of single precision to that of double precision: 2 for data-centre GPUs, up to 64 for other GPUs.
     pub single_to_double_ratio: u32,
     /// Whether the device supports stream-ordered allocation (`cuMemAllocAsync`).
     pub memory_pools: bool,

@@ -34,7 +34,7 @@ pub struct Scratch {
     /// Device address of uninitialised memory for partial results.
     pub partials: u64,
     /// A separate allocation, if the stream's scratch buffer is too small or cannot be used. Else `None`.
-    _own: Option<DeviceBuffer>,
+    _separate_buffer: Option<DeviceBuffer>,
 }
 
 impl Context {
@@ -51,7 +51,7 @@ impl Context {
         };
         let own = if bytes > PARTIAL_BYTES { Some(self.alloc_for(number, bytes)?) } else { None };
         let partials = own.as_ref().map_or(kept.pointer() + COUNTER_BYTES as u64, DeviceBuffer::pointer);
-        Ok(Scratch { counters: kept.pointer(), partials, _own: own })
+        Ok(Scratch { counters: kept.pointer(), partials, _separate_buffer: own })
     }
 
     fn stream_scratch(&'static self, number: u32) -> Result<&'static DeviceBuffer> {
@@ -66,7 +66,7 @@ impl Context {
 
     fn separate_scratch(&'static self, number: u32, bytes: usize) -> Result<Scratch> {
         let own = self.allocate_scratch(number, bytes)?;
-        Ok(Scratch { counters: own.pointer(), partials: own.pointer() + COUNTER_BYTES as u64, _own: Some(own) })
+        Ok(Scratch { counters: own.pointer(), partials: own.pointer() + COUNTER_BYTES as u64, _separate_buffer: Some(own) })
     }
 
     /// Allocates a buffer of zeroed counters, followed by `bytes` bytes of uninitialised memory.

@@ -1,4 +1,5 @@
-//! Ordering of streams that share a block of device memory. The module records the last writer of a block and the users since then.
+//! Ordering of streams that share a block of device memory. For each block, the module records the stream of the last write and the streams
+//! that have used the block.
 //!
 //! A read on the writer's stream, or on a stream that has waited for the write, costs one load. Any other stream waits on the
 //! device for an event after the write. This module does not use the driver.

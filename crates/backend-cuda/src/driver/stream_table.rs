@@ -16,8 +16,8 @@ use crate::error::Result;
 /// First stream number of graph captures. Lower numbers are ordinary streams.
 pub(super) const FIRST_CAPTURE_ID: u32 = Stream::FIRST_CAPTURE_ID;
 
-/// Maximum number of streams besides stream 0. More streams bring little, because CUDA runs at most 128 kernels at once and has few
-/// hardware queues.
+/// Maximum number of streams besides stream 0. More streams rarely increase the throughput, because CUDA runs at most 128 kernels at once
+/// and has few hardware queues.
 const MAX_ADDED_STREAMS: usize = 32;
 
 /// Maximum number of streams, including stream 0 but not the streams of captures.
@@ -51,7 +51,7 @@ pub(super) struct StreamTable {
     /// Number of requests for a stream so far.
     requested: AtomicU32,
     /// Whether a stream besides stream 0 exists.
-    several: AtomicBool,
+    has_added_streams: AtomicBool,
     creating: Mutex<()>,
     /// One lock per stream. A thread holds it while it launches a graph on the stream or makes the stream wait for an event.
     wait_locks: [Mutex<()>; MAX_STREAMS],
@@ -73,7 +73,7 @@ impl StreamTable {
             first: StreamHandle(first),
             added: [const { OnceLock::new() }; MAX_ADDED_STREAMS],
             requested: AtomicU32::new(0),
-            several: AtomicBool::new(false),
+            has_added_streams: AtomicBool::new(false),
             creating: Mutex::new(()),
             wait_locks: [const { Mutex::new(()) }; MAX_STREAMS],
             events: Mutex::default(),
@@ -104,10 +104,10 @@ impl StreamTable {
     /// Returns whether a stream besides stream 0 exists.
     #[inline]
     pub fn has_several_streams(&self) -> bool {
-        self.several.load(Ordering::Acquire)
+        self.has_added_streams.load(Ordering::Acquire)
     }
 
-    /// Returns the number of a stream for new work. Creates the stream by `create` until there are [`MAX_ADDED_STREAMS`], then returns
+    /// Returns the number of a stream for new work. Creates the stream with `create` until there are [`MAX_ADDED_STREAMS`], then returns
     /// existing streams in turn.
     pub fn next_stream(&self, create: impl FnOnce() -> Result<sys::CUstream>) -> Result<u32> {
         let at = self.requested.fetch_add(1, Ordering::Relaxed) as usize % MAX_ADDED_STREAMS;
@@ -117,7 +117,7 @@ impl StreamTable {
             let raw = StreamHandle(create()?);
             slot.get_or_init(|| raw);
         }
-        self.several.store(true, Ordering::Release);
+        self.has_added_streams.store(true, Ordering::Release);
         Ok(at as u32 + 1)
     }
 

@@ -68,8 +68,8 @@ impl fmt::Display for CUresult {
 
 /// Returns the driver's library, or `None` if this machine lacks it. The library is never closed.
 ///
-/// On Windows only the system's folder is searched, since the search by name includes the working directory. Elsewhere the dynamic linker
-/// searches by name, then follow the folders of WSL and Jetson.
+/// On Windows, only the system's folder is searched, because a search by name includes the working directory. On other systems, the dynamic
+/// linker searches by name. If it finds no library, the folders of WSL and Jetson are searched.
 pub fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<&'static Library>> = OnceLock::new();
     let by_path = || dynamic_library::open_driver_by_path().map(|library| &*Box::leak(Box::new(library)));
@@ -87,8 +87,8 @@ unsafe fn find_function<F: Copy>(name: &str) -> Option<F> {
     unsafe { library()?.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
-/// Returns the result code with which a test makes the driver function `name` fail. Functions that free, wait or query never fail on request:
-/// their failure means that the device is lost.
+/// Returns the result code with which a test makes the driver function `name` fail, if any. Functions that free, wait or query are never
+/// made to fail, because their failure means that the device is lost.
 #[inline(always)]
 fn injected_failure(name: &str) -> Option<CUresult> {
     if !fault_injection::ENABLED {

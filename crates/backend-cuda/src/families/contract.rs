@@ -1,6 +1,6 @@
-//! CUDA kernels of the family `Contract`: strided, batched matrix products by cuBLAS. This crate's own kernels compute products of integers
-//! and bool, and inner products, and all products if cuBLAS is missing. Operands whose axes do not form a matrix are first copied to a
-//! layout whose axes do.
+//! CUDA kernels of the family `Contract`: strided, batched matrix products. cuBLAS computes most products of floats and complex numbers.
+//! The kernels of this crate compute products of integers and bool, inner products, and products that cuBLAS refuses. Without cuBLAS, they
+//! compute all products. An operand whose axes do not form a matrix is first copied to a layout in which they do.
 
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
@@ -27,10 +27,10 @@ static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text:
 
 /// Number of rows and columns of an output tile of the kernel `contract_tiled`.
 const OUTPUT_TILE: usize = 64;
-/// Maximum number of products in one partial sum of the kernel `contract_dot`. Longer sums occur only when the number of partial sums has
-/// reached [`MAX_PARTIALS`].
+/// Intended length of a partial sum of the kernel `contract_dot`, in products. Partial sums are longer if [`MAX_PARTIALS`] limits their
+/// number.
 const PARTIAL_SUM_LENGTH: usize = 2048;
-/// Maximum number of partial sums per result. Sums are not split if there are more results than `MAX_PARTIALS`.
+/// Maximum number of partial sums per result. If there are more results than this number, each result is a single sum.
 const MAX_PARTIALS: usize = 4096;
 /// Maximum number of cuBLAS calls for one contraction. If a contraction needs more, operands are packed so that fewer calls suffice.
 const MAX_BLAS_CALLS: usize = 32;
@@ -77,7 +77,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         }
         None => false,
     };
-    // The kernels of this crate write every element of the output. Products that cuBLAS has queued already are overwritten.
+    // If cuBLAS has refused one of several calls, its other calls may be queued already. The kernels of this crate overwrite their results,
+    // because they write every element of the output.
     if !is_done {
         let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
         arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
@@ -113,7 +114,7 @@ fn choose_blas(context: &'static Context, plan: &ContractPlan, dtype: DType) -> 
 struct PackedOperands<'a> {
     /// The arrays a, b and c as given.
     arrays: [&'a StoredArray; 3],
-    /// The layouts of a, b and c in the product.
+    /// The layouts in which the product reads a and b and writes c.
     layouts: [Layout; 3],
     /// Whether a, b and c are packed.
     packed: [bool; 3],
@@ -135,9 +136,9 @@ impl<'a> PackedOperands<'a> {
         Some(PackedOperands { arrays, layouts, packed, gemm })
     }
 
-    /// Packs operands, calls `product` with the addresses of a, b and c, and copies a packed result to the output. If `product` returns
-    /// `false`, which means that the output is not computed, returns `false` too. Memory that is dropped here is freed in stream order,
-    /// after the work that uses the memory.
+    /// Calls `product` with the addresses of a, b and c. Operands that the plan marks for packing are copied to temporary arrays first. If the
+    /// result is marked, it is copied to c afterwards. Returns `false` if `product` does, which means that the output is not computed. The
+    /// temporary arrays are freed in stream order, after the work that uses them.
     fn run_product(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
         let mut operands = SmallVec::<[StoredArray; 3]>::new();
         for (n, array) in self.arrays.iter().enumerate() {
@@ -163,8 +164,8 @@ impl<'a> PackedOperands<'a> {
 
 type Packing = ([Layout; 3], [bool; 3], Gemm);
 
-/// Returns the layouts and the packed operands of a product that `fits` accepts, or `None` if there is none. Tries every set of operands to
-/// pack, the set with the fewest elements first.
+/// Chooses which of the operands a, b and c to pack. Returns their layouts, whether each is packed, and the product. Returns `None` if
+/// `fits` accepts the product for no choice. Tries all choices, in ascending order of the number of packed elements.
 fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Packing> {
     let orders = [plan.packed_operand_order(false), plan.packed_operand_order(true), plan.packed_output_order()];
     let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
@@ -183,7 +184,7 @@ fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm)
 /// A matrix product in cuBLAS's column-major convention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ColumnMajor {
-    /// Whether b is the first operand of cuBLAS. cuBLAS then computes the transpose of the result.
+    /// Whether cuBLAS computes the transposed product b^T a^T, with b as its first operand.
     swapped: bool,
     transpose: (Transpose, Transpose),
     m: usize,
@@ -193,16 +194,16 @@ struct ColumnMajor {
     ldc: i64,
 }
 
-/// Returns the leading dimension of a matrix with the strides `down` (a column) and `along` (a row). Returns `None` if cuBLAS does not
-/// accept the matrix as column-major.
+/// Returns the leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along` between those of a
+/// row. Returns `None` if cuBLAS does not accept the matrix as column-major.
 fn leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
     let least = rows.max(1) as i64;
     let lead = if columns == 1 { least } else { along as i64 };
     ((down == 1 || rows == 1) && lead >= least).then_some(lead)
 }
 
-/// Returns the transpose flag and leading dimension of a matrix with the strides `down` (a column) and `along` (a row). Returns `None` if
-/// cuBLAS does not accept the matrix.
+/// Returns the transpose flag and leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along`
+/// between those of a row. Returns `None` if cuBLAS does not accept the matrix.
 fn blas_operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
     let plain = leading_dimension(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
     plain.or_else(|| leading_dimension(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
@@ -219,8 +220,9 @@ fn to_column_major(gemm: &Gemm) -> Option<ColumnMajor> {
     product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
 }
 
-/// Returns the column-major form of `gemm`, and the batch axis that each cuBLAS call covers. Returns `None` if cuBLAS does not accept the
-/// strides, or if the product needs more than [`MAX_BLAS_CALLS`] calls.
+/// Returns the column-major form of `gemm`, and the batch axis that a single cuBLAS call covers, if any. The other batch axes need one call
+/// for each combination of their indices. Returns `None` if cuBLAS does not accept the strides, or if there are more than
+/// [`MAX_BLAS_CALLS`] calls.
 fn split_calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
     let form = to_column_major(gemm)?;
     let [a, b, c] = &gemm.batch_strides;
@@ -296,14 +298,14 @@ fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
     out
 }
 
-/// Returns whether one warp per result is faster than output tiles. This holds for few results, and for the product of a matrix with few
-/// vectors if both are contiguous along k.
-fn has_warp_per_result(gemm: &Gemm) -> bool {
+/// Returns whether the kernel with one warp per result (`contract_dot`) is faster than the kernel with output tiles (`contract_tiled`).
+/// This holds for few results. It also holds for products of a matrix with few vectors, if both operands are contiguous along k.
+fn prefers_warp_per_result(gemm: &Gemm) -> bool {
     let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
     gemm.m.saturating_mul(gemm.n) <= OUTPUT_TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
 }
 
-/// Returns the number of partial sums into which each of `results` sums of `k` products is split, so that the device is busy.
+/// Returns the number of parts into which each of `results` sums of `k` products is split, so that enough warps run at once.
 fn partial_sum_count(k: usize, results: usize) -> usize {
     if results > MAX_PARTIALS { 1 } else { k.div_ceil(PARTIAL_SUM_LENGTH).min(MAX_PARTIALS) }
 }
@@ -315,7 +317,7 @@ fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &G
     let (sizes, batch) = (gemm_sizes(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
     let batches: usize = gemm.batch.iter().product();
     let mut args = Args::new();
-    if !has_warp_per_result(gemm) {
+    if !prefers_warp_per_result(gemm) {
         let tiles = (batches * gemm.m.div_ceil(OUTPUT_TILE) * gemm.n.div_ceil(OUTPUT_TILE)) as u64;
         let function = CONTRACT_SOURCE.kernel(context, "contract_tiled", &defines).with_call_context(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);

@@ -54,7 +54,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// Queues the copy of the elements of `from` to `to`, of equal shape and dtype. The two arrays must not overlap.
+/// Queues a copy of the elements of `from` to `to`. The two arrays must have equal shapes and dtypes, and must not overlap.
 pub(crate) fn queue_copy(call: &Call, from: &StoredArray, to: &StoredArray) -> Result<()> {
     let (source, target) = (device::pointer_to_read(from)?, device::pointer_to_read(to)?);
     if from.shape() != to.shape() || from.dtype() != to.dtype() {
@@ -87,14 +87,15 @@ struct StridedCopy {
 enum CopyMethod {
     /// One driver copy of contiguous memory. The field is the number of bytes.
     Contiguous(usize),
-    /// Transposition through shared-memory tiles over two axes: the axis in the field, and the last axis.
+    /// Transposition through shared-memory tiles. A tile spans two axes: the axis whose index is the field, and the last axis.
     Tiled(usize),
     /// The kernel for all other strides.
     Strided,
 }
 
 impl StridedCopy {
-    /// Returns the copy of `plan` from address `source` to `target`, with the widest items that the innermost axis allows.
+    /// Returns the copy that `plan` describes, from the address `source` to the address `target`. `item` is the size of an element in
+    /// bytes. If the innermost axis is contiguous, the copy has the widest items that alignment and extents allow.
     fn new(plan: &LoopPlan, item: usize, source: u64, target: u64) -> StridedCopy {
         let (mut dims, mut from, mut to) = (plan.dims.clone(), plan.strides[0].clone(), plan.strides[1].clone());
         if let Some((last, outer)) = from.len().checked_sub(1).map(|last| (last, [&from[..last], &to[..last]]))
@@ -181,7 +182,7 @@ impl StridedCopy {
     }
 }
 
-/// Returns `a` and `b` in the layout of a C++ struct of two INDEX values. These have 64 bits if `wide`, else 32 bits.
+/// Returns `a` and `b` in the layout of a C++ struct of two INDEX values. INDEX has 64 bits if `wide`, else 32 bits.
 fn pack_index_pair([a, b]: [isize; 2], wide: bool) -> [u64; 2] {
     if wide { [a as u64, b as u64] } else { [u64::from(a as u32) | u64::from(b as u32) << 32, 0] }
 }

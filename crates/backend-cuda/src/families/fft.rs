@@ -63,8 +63,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let out = transforms.allocate(spec.dtype, spec.layout.clone())?;
             let kind = if transforms.is_double { TransformType::D2Z } else { TransformType::R2C };
             axes.push(half);
-            // Transforms all axes in one call if cuFFT supports that. Otherwise transforms the axis of the real transform first, and then
-            // the others in place.
+            // Transforms all axes with one plan if cuFFT supports that. Otherwise, the transform from real to complex numbers along the
+            // axis `half` comes first. The transforms along the other axes follow, in place.
             if axes.len() > MAX_RANK || !transforms.queue_strided(kind, &values, &out, &axes)? {
                 transforms.queue(kind, &values, &out, &[half])?;
                 axes.pop();
@@ -93,7 +93,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     device::done(call, [buffer])
 }
 
-/// The transforms of one call.
+/// The parameters that all transforms of one call share.
 struct Transforms<'a> {
     call: &'a Call<'a>,
     context: &'static Context,
@@ -114,8 +114,8 @@ impl Transforms<'_> {
         Ok(copy)
     }
 
-    /// Returns the input of the transforms: the values of the program, multiplied by the normalisation factor and padded with zeros. The
-    /// flag is true if the input is in new memory in C order, and false if it is the array of the caller. The inner error is the reason to
+    /// Returns the input of the transforms: the result of `fft.program`, multiplied by the normalisation factor and padded with zeros. The
+    /// flag is true if the result is in new memory in C order, and false if it is the caller's array. The inner error is the reason to
     /// decline.
     fn prepare_input(&self, fft: &Fft) -> Result<std::result::Result<(StoredArray, bool), Reason>> {
         let given = fft.program.output_dtype(0);
@@ -248,11 +248,11 @@ impl Transforms<'_> {
     }
 }
 
-/// The cuFFT calls that compute one transform. All calls compute batches of the same shape, but at different offsets.
+/// The cuFFT calls that transform one array. All calls use the plan for `shape`, at different offsets in the input and output.
 #[derive(Debug, PartialEq)]
 struct Batches {
     shape: Shape,
-    /// The axes over which the calls loop, each as its extent and its strides in input and output.
+    /// The axes over which the calls loop: for each axis its extent, its stride in the input, and its stride in the output.
     loops: SmallVec<[(usize, [i64; 2]); 4]>,
 }
 
@@ -264,7 +264,7 @@ impl Batches {
             return None;
         }
         let (mut input, mut output) = (batch_layout(from, axes)?, batch_layout(to, axes)?);
-        // Loops over the axes that are not transformed. Adjacent axes are merged if the strides of input and output allow it.
+        // The axes that are not transformed become loops. Adjacent axes are merged if the strides of input and output allow it.
         let mut loops = SmallVec::<[(usize, [i64; 2]); 4]>::new();
         for axis in (0..from.ndim()).filter(|a| axes.iter().all(|(axis, _)| axis != a)) {
             let (extent, strides) = (from.shape()[axis], [from.strides()[axis] as i64, to.strides()[axis] as i64]);
@@ -295,7 +295,7 @@ impl Batches {
         Some(Batches { shape: Shape { kind, rank: axes.len(), lengths, input, output, batch }, loops })
     }
 
-    /// Returns the offsets of input and output of each call, in elements.
+    /// Returns, for each call, its offsets in the input and in the output, in elements.
     fn offsets(&self) -> impl Iterator<Item = [i64; 2]> + '_ {
         let calls: usize = self.loops.iter().map(|(extent, _)| *extent).product();
         (0..calls).map(|number| {

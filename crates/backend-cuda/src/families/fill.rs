@@ -35,7 +35,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
 fn queue_fill(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuffer) -> crate::Result<()> {
     let (dtype, size) = (spec.dtype, spec.layout.size());
     match fill {
-        // Memory for undefined bool values is cleared, because bytes other than 0 and 1 are not valid bools.
+        // A bool array whose values are undefined is set to zeros, because bytes other than 0 and 1 are not valid bools.
         Fill::Undefined if dtype == DType::Bool => context.fill(out.memory(), 0, [0], size),
         Fill::Undefined => Ok(()),
         Fill::Constant(value) => fill_constant(context, out, dtype, size, value),
@@ -64,7 +64,7 @@ fn queue_fill(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &Cu
     }
 }
 
-/// Returns the bytes of `value` in the type in which the kernels compute ranges of `dtype` (`Wide` in fill.cu).
+/// Returns the bytes of `value` as `Wide`, the type in which the kernels in fill.cu compute ranges of `dtype`.
 fn widen_scalar(value: Scalar, dtype: DType) -> [u8; 16] {
     match dtype.kind() {
         // Integers are converted to 64 bits, since the kernels' conversion to `dtype` wraps.
@@ -77,7 +77,7 @@ fn widen_scalar(value: Scalar, dtype: DType) -> [u8; 16] {
     }
 }
 
-/// Returns the first row and column of diagonal `k` of a matrix, and the diagonal's number of elements.
+/// Returns the row and the column of the first element of diagonal `k` of a matrix, and the number of elements of the diagonal.
 fn locate_diagonal(rows: usize, columns: usize, k: i64) -> (usize, usize, usize) {
     let away = usize::try_from(k.unsigned_abs()).unwrap_or(usize::MAX);
     let (row, column) = if k < 0 { (away, 0) } else { (0, away) };

@@ -72,8 +72,8 @@ fn queue_gather(context: &'static Context, gather: &IndexedLoop<2>, indices: u64
     let defines =
         [("ITEM", item), ("INDEX_ELEMENT", ctype(index_dtype)), ("INDEX", index_type(gather.needs_wide_index())), ("RANK", &rank[..])];
     let function = GATHER_SOURCE.kernel(context, "gather_take", &defines)?;
-    // SAFETY: the parameters of gather_take are those that `queue_kernel` lists, without extra ones. The axes stay inside the input, and
-    // the kernel checks every index.
+    // SAFETY: gather_take has the parameters that `queue_kernel` lists, without `extra`. The axes stay inside the input, and the kernel
+    // checks every index.
     unsafe { gather.queue_kernel(context, &function, indices, &[], op) }
 }
 

@@ -14,24 +14,25 @@ use crate::families::kernel;
 const HISTOGRAM_SOURCE: &str = include_str!("../kernels/histogram.cu");
 /// Threads per block, as in `histogram.cu`.
 const THREADS_PER_BLOCK: u32 = 512;
-/// Number of elements that each thread counts.
+/// Number of elements that each thread counts per tile. A block counts one tile after the other.
 const ITEMS_PER_THREAD: usize = 8;
 /// Static shared memory that `Bins` in histogram_bins.cuh uses for bins of equal width, in bytes.
 const EVEN_BINS_SHARED_BYTES: usize = 16;
-/// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all shared memory that a block can have.
+/// Maximum shared memory of a block with several copies of the counters, in bytes. A single copy may use all shared memory that a block can
+/// have.
 const MAX_COPIES_BYTES: usize = 32 << 10;
 
 /// The memory that holds the counters of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterMemory {
-    /// Shared memory of `bytes` bytes, for `copies` copies of the counts and, if the kernel copies them, the bin edges.
+    /// Shared memory of `bytes` bytes, for `copies` copies of the counters. It also holds the bin edges, if the kernel copies them.
     Shared { copies: usize, bytes: usize },
     /// Blocks count in global memory, directly in the output.
     Global,
 }
 
 impl CounterMemory {
-    /// Selects the memory for the counts of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if the kernel does not copy the
+    /// Selects the memory for the counters of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if the kernel does not copy the
     /// edges to shared memory. `most` is the maximum shared memory of a block, in bytes.
     fn select(bins: usize, edge: usize, most: usize) -> CounterMemory {
         let bytes = |copies: usize| {

@@ -8,11 +8,12 @@ use crate::driver::Context;
 use crate::families::copy::widest_item;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
-/// A loop over the items that a gather or scatter copies or combines. The last operand is the indices or groups, and the others are arrays
-/// of items. The array that is indexed has stride 0 along the indexed axis, because the kernel adds the index times `step`.
+/// A loop over the items that a gather or scatter copies or combines. The last operand is the index array, with one index for each value or
+/// group of values. The other operands are arrays of items. The array that is indexed has stride 0 along the indexed axis, because the
+/// kernel adds the index times `step` to the offset.
 #[derive(Debug, PartialEq)]
 pub(super) struct IndexedLoop<const OPERANDS: usize> {
-    /// Size of an item in bytes. An item is one element, or several contiguous ones.
+    /// Size of an item in bytes. An item is one element, or several contiguous elements.
     pub item: usize,
     /// Extents of the axes, outermost first.
     pub dims: Dims,

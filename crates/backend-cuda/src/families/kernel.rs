@@ -1,5 +1,5 @@
-//! Kernel functions, found by key and compiled at their first use. The source is a `.cu` file of this crate or is generated
-//! for an expression.
+//! Lookup of kernel functions by key. A kernel is compiled at its first use, from a `.cu` file of this crate or from source that is
+//! generated for an expression.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::driver::Context;
 use crate::error::{CudaError, Result};
 use crate::launch_cache::LaunchCache;
 
-/// Number of threads per block of kernels that do not choose another number.
+/// Number of threads per block, unless a kernel family chooses another number.
 pub(crate) const DEFAULT_THREADS: u32 = 256;
 
 /// The part of the C++ prelude that `.cu` files need: element types, axes, the error word.
@@ -62,8 +62,8 @@ impl KernelSource {
     }
 }
 
-/// Returns the kernel for `key`, which is generated for an expression. Only the first call for a key and device generates and compiles the
-/// source. `make` returns the name and source of the kernel, or the name of an operation that has no C++ expression.
+/// Returns the kernel for `key`, whose source is generated for an expression. Only the first call for a key and device generates and
+/// compiles the source. `make` returns the name and source of the kernel, or the name of an operation that has no C++ expression.
 pub(crate) fn generated_kernel(
     context: &'static Context,
     key: KernelKey,

@@ -1,5 +1,6 @@
-//! CUDA kernels of the family `Random`: random numbers by the generator Philox 4x32-10. Each thread computes all numbers of one Philox
-//! counter value, then of the next. The random bits are the same on every device.
+//! CUDA kernels of the family `Random`: random numbers by the generator Philox 4x32-10. In sampler kernels, each thread computes one number
+//! at a time. In other kernels, each thread computes all numbers of one Philox counter value at a time. The random bits are the same on
+//! every device.
 
 use cuprum_core::call::{Sampler, UniformScaling};
 use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, Work, decline};
@@ -31,12 +32,12 @@ fn sampler_struct(sampler: Sampler) -> &'static str {
     }
 }
 
-/// Returns the macro definitions of the kernel that draws numbers of `dtype` by `sampler`.
+/// Returns the macro definitions of the kernel that draws numbers of `dtype` with `sampler`.
 fn sampler_defines(sampler: Sampler, dtype: DType) -> [(&'static str, &'static str); 2] {
     [("T", ctype(dtype)), ("SAMPLER", sampler_struct(sampler))]
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: one per dtype, and one per sampler.
+/// Returns names and sources of the kernels, for compile checks without a device: one source per dtype, and one per sampler.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let draws = DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| RANDOM_SOURCE.named_source(&[("T", ctype(*d))]));
     let samples = Sampler::ALL.into_iter().map(|sampler| {
@@ -74,7 +75,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// Queues the kernel of a sampler. Its parameters are read at `addresses`, or are `parameters` where an address is 0.
+/// Queues the kernel of `sampler`, which writes `count` numbers at the address `pointer`. Parameter n of the distribution is the array at
+/// `addresses[n]`, or the number `parameters[n]` if that address is 0.
 fn queue_samples(
     context: &'static Context,
     random: &Random,
@@ -93,12 +95,13 @@ fn queue_samples(
     parameters.iter().for_each(|parameter| {
         args.push(parameter);
     });
-    // SAFETY: the arguments match random_samples: an output with `count` elements, and parameters with as many elements or null.
+    // SAFETY: the arguments match random_samples. The output has `count` elements. Each address of a parameter array is null or that of
+    // `count` elements.
     unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }
 
 fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
-    // Converts to the kernel's type `R`: float64 for float64 outputs, else float32.
+    // Returns the bytes of a number in the kernel's type `R`: float64 for float64 outputs, else float32.
     let real = |x: f64| cuprum_core::Scalar::Float(x).to_bytes(if dtype == DType::F64 { DType::F64 } else { DType::F32 });
     let integer = |x: u64| {
         let mut bytes = [0; 16];
@@ -110,9 +113,9 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
             ("random_uniform", [low, span, factor, limit].map(real).to_vec())
         }
         Distribution::Normal { mean, std } => ("random_normal", vec![real(mean), real(std)]),
-        // Truncating casts suffice, because the kernel uses only as many low bits as the output's dtype has.
+        // A cast of `low` to u64 suffices, because the kernel uses only as many low bits as the output's dtype has.
         Distribution::Integers { low, span } => ("random_integers", vec![integer(low as u64), integer(span)]),
-        // `run_call` handles it.
+        // `run_call` queues samplers with `queue_samples`.
         Distribution::Sampled { .. } => return Ok(()),
     };
     let mut args = Args::new();
@@ -122,7 +125,7 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
     });
     let function = RANDOM_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
     let blocks = count.div_ceil(random.distribution.elements_per_block(dtype) as u64);
-    // SAFETY: the arguments match the kernel in random.cu: an output with `count` elements, then values at least as long as
-    // the parameters.
+    // SAFETY: the arguments match the kernel in random.cu. The output has `count` elements. Each of the `values` has 16 bytes, of which the
+    // kernel's parameter may be shorter.
     unsafe { function.launch(kernel::grid_for_items(blocks, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }

@@ -22,19 +22,19 @@ use crate::families::rows;
 use crate::user_kernels::{self, ReductionCall, StringReduction};
 
 const COMMON_SOURCE: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
-/// Maximum number of kept axes, and of reduced axes, of a reduction.
+/// Maximum number of kept axes, and maximum number of reduced axes, after adjacent axes are merged.
 const MAX_RANK: usize = 8;
-/// Number of blocks among which long rows are split. It is large enough to fill any GPU sold today. It is a constant, so that results do
-/// not depend on the device.
+/// Number of blocks among which long rows are split. These blocks fill any GPU sold today. The number is a constant, so that results do not
+/// depend on the device.
 const ROW_SPLIT_BLOCKS: usize = 1056;
-/// Number of blocks among which column sums and products are split. With this number, column reductions reach 95 % of an H100's copy rate,
-/// and with more blocks 92 %. Minima and maxima are compute bound, so they use [`ROW_SPLIT_BLOCKS`] (`docs/notes/gpu-reductions.md`).
+/// Number of blocks among which sums and products of columns are split. With this number, column reductions reach 95 % of an H100's copy
+/// rate, and with more blocks 92 %. Minima and maxima are compute bound, so they use [`ROW_SPLIT_BLOCKS`] (`docs/notes/gpu-reductions.md`).
 const COLUMN_SPLIT_BLOCKS: usize = 396;
-// Scratch memory must have a counter for each row or group of columns that several blocks share. There are at most half as many such groups
-// as blocks, or eight times this number if columns are loaded one by one.
+// Each row or group of columns that several blocks share needs a counter in scratch memory. With at least two blocks each, there are at
+// most `ROW_SPLIT_BLOCKS / 2` of them. If columns are loaded one by one instead of as vectors, there may be eight times as many groups.
 const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTER_COUNT);
 
-/// The kernel of a reduction, and the arrangement of its threads.
+/// The kernel of a reduction, and the number of its threads that share a row or load adjacent columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ThreadLayout {
     /// Kernel `reduce_rows`. The field is the number of threads per row.
@@ -53,13 +53,13 @@ impl ThreadLayout {
     }
 }
 
-/// Everything that determines the source of a reduction kernel, besides program, operation and dtypes.
+/// The parameters that determine the source of a reduction kernel, besides program, operation and dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReduceShape {
     threads: ThreadLayout,
     kept_rank: usize,
     reduced_rank: usize,
-    /// Number of elements per vector load, or 0 if each element is located by its strides.
+    /// Number of elements per vector load. It is 0 if the reduced elements are not contiguous, so that each is located by strides.
     width: usize,
     /// Whether indices have 64 bits.
     wide: bool,
@@ -161,7 +161,8 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     list
 }
 
-/// Returns the name and source of a reduction of `program`, which `what` describes, or `None` if the reduction has no C++ expression.
+/// Returns the name and source of a reduction of `program`, or `None` if the reduction has no C++ expression. `what` describes `program` in
+/// the name.
 fn named_source(
     op: Op,
     reduction: &ReductionDef,
@@ -215,17 +216,17 @@ pub(crate) fn user_reduction_code(reduction: &StringReduction, shape: ReduceShap
     [codegen::PRELUDE, &reduction.element_source(shape.access), &kernel].concat()
 }
 
-/// Returns a kernel key for `program` and `shape`. Together with the operation and its dtypes, these determine the source.
+/// Returns a kernel key for `program` and `shape`. The caller adds the operation and its dtypes, on which the source also depends.
 fn kernel_key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
     let ReduceShape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
     let (ThreadLayout::Team(count) | ThreadLayout::Lanes(count)) = threads;
-    // Each value takes eight bits of the key, except the thread count, which takes the remaining bits.
+    // Each number takes eight bits of `packed`, except the thread count, which takes the remaining bits.
     let numbers = [wide as usize, access.aligned as usize, kept_rank, reduced_rank, width, count];
     let packed = numbers.iter().rev().fold(0, |bits, &n| bits << 8 | n as u64);
     KernelKey::new(threads.kernel_name(), program).with(packed).with(access.repeated)
 }
 
-/// Runs the reduction `call`, by the kernel that the closure `function` returns for a [`ReduceShape`]. `acc_size` is the size of an
+/// Runs the reduction `call` with the kernel that the closure `function` returns for a [`ReduceShape`]. `acc_size` is the size of an
 /// accumulator in bytes. `column_blocks` is the number of blocks among which columns are split.
 fn launch_reduction(
     call: &Call,
@@ -265,14 +266,14 @@ struct BlockSplit {
     slots: usize,
 }
 
-/// Returns the kernel shape of the user-defined reduction `asked`, whose inputs start at `address`.
+/// Returns the kernel shape of the user-defined reduction `asked`, assuming that all its inputs start at `address`.
 pub(crate) fn user_reduction_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
     let (addresses, most) = (vec![address; itemsizes.len()], max_columns(asked.reduction.combination().size));
     select_kernel(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_SPLIT_BLOCKS)).0
 }
 
-/// Returns the name and source of a user-defined reduction over `axes` of a matrix.
+/// Returns the name and source of a user-defined reduction over `axes` of a matrix with the extents `shape`, which starts at `address`.
 fn user_reduction_source(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = testing::calls::array(device, dtype, Layout::contiguous(&shape).ok()?).ok()?;
@@ -288,7 +289,7 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
     let is_column = plan.pattern == ReducePattern::Column;
-    // Loads are vectorised along the axes with the strides `along`. Steps by the strides `other` must keep the loads aligned.
+    // Vector loads run along the last of the axes with the strides `along`. All other strides must keep the loads aligned.
     let (along, other) = if is_column { (&plan.kept_strides, &plan.reduced_strides) } else { (&plan.reduced_strides, &plan.kept_strides) };
     let repeated = |k: usize| along[k].last().is_none_or(|s| *s == 0);
     let is_aligned = |width: usize| {
@@ -321,7 +322,7 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
             65..=512 if plan.kept_size >= 2 * ROW_SPLIT_BLOCKS => 32,
             _ => DEFAULT_THREADS as usize,
         };
-        // Blocks share a row only if the row is long enough for a whole block.
+        // Several blocks share a row only if the row is long enough to occupy whole blocks.
         let splits = if team < DEFAULT_THREADS as usize {
             1
         } else {
@@ -365,15 +366,16 @@ impl ReduceLaunch<'_> {
         let mut args = Args::new();
         args.push_bytes(&params).push_bytes(&kept).push_bytes(&reduced);
         args.push(&out).push(&parts).push(&tickets).push(&results).push(&length).push(&split_count);
-        // The grid may have any size, because blocks that share a row do not wait for each other. Teams of up to 8 threads take two rows.
+        // The grid may have any size, because blocks that share a row do not wait for each other. A team of up to 8 threads reduces two
+        // rows at once (`ROWS_PER_TEAM` in reduce_rows.cu).
         let blocks = match shape.threads {
             ThreadLayout::Team(n) => (groups * splits).div_ceil(DEFAULT_THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
             ThreadLayout::Lanes(_) => groups * splits,
         };
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
-        // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out`
-        // has one element per result. If rows are split, scratch memory has a slot for each partial result and a counter for each
-        // of at most COUNTER_COUNT groups.
+        // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out` has
+        // one element per result. If `splits` > 1, scratch memory has a slot for each partial result, and a counter for each row or group
+        // of columns (at most COUNTER_COUNT).
         unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 }

@@ -2,7 +2,7 @@
 //! row is read once and kept in registers.
 //!
 //! A team of threads computes each row. A team is part of a warp, or several warps with at most 1024 threads together. The row length and
-//! the number of values per element that are live at once determine the team size and the number of elements per thread.
+//! the number of registers that the program needs per element determine the team size and the elements per thread.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -25,23 +25,23 @@ mod sample_programs;
 
 /// Number of threads per block of kernels whose teams have at most 32 threads. A team is the group of threads that share a row.
 const THREADS_PER_BLOCK_OF_SMALL_TEAMS: usize = 128;
-/// Maximum number of 32-bit registers for the elements of a row that a thread holds. The first value is for teams (threads that share a
+/// Maximum number of 32-bit registers in which a thread holds its elements of a row. The first value is for teams (threads that share a
 /// row) of up to 32 threads, the second for larger teams.
 const MAX_TEAM_REGISTERS: [usize; 2] = [32, 24];
-/// Maximum number of 32-bit registers for the elements of a row that a thread holds, in a block of 1024 threads. Such a block has 64
+/// Maximum number of 32-bit registers in which a thread holds its elements of a row, if a block has 1024 threads. Such a block has 64
 /// registers per thread.
 const MAX_LARGE_BLOCK_REGISTERS: usize = 40;
-/// Number of threads that fill any GPU sold today. If there are too few rows to reach it, each row is shared by more threads.
+/// Number of threads that fills any GPU sold today. If all rows together need fewer threads, more threads share each row.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
 /// Possible numbers of vector loads per thread. The list is short, so that rows of similar length share a kernel.
 const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
 
-/// Everything that determines the source of a row kernel, besides the program.
+/// The parameters that determine the source of a row kernel, besides the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RowsShape {
     /// Number of threads that compute a row.
     team: usize,
-    /// Index into [`PACK_COUNTS`] of the number of vector loads per thread.
+    /// Index in [`PACK_COUNTS`] at which the number of vector loads per thread is found.
     packs: usize,
     /// Number of elements per vector load.
     width: usize,
@@ -65,7 +65,7 @@ impl RowsShape {
         let units = plan.length / width;
         let words = width * stages.registers_per_element().max(1);
         let packs_of = |team: usize| units.div_ceil(team);
-        // Number of vector loads per thread with which at least 16 bytes of the narrowest input are in flight.
+        // Number of vector loads per thread with which each thread has at least 16 bytes of the narrowest input in flight.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
         while team < 1024 && packs_of(team) * words > MAX_TEAM_REGISTERS[(team > 32) as usize] {
@@ -101,12 +101,14 @@ impl RowsShape {
         Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
-    /// Returns the number of threads per block. Threads that share a row synchronise, so more than 32 of them form a whole block.
+    /// Returns the number of threads per block. If more than 32 threads share a row, they form a whole block, because they synchronise by
+    /// block barriers.
     fn threads_per_block(self) -> usize {
         if self.team > 32 { self.team } else { THREADS_PER_BLOCK_OF_SMALL_TEAMS }
     }
 
-    /// Returns the number of threads per multiprocessor for which the compiler reserves registers, so that loads overlap.
+    /// Returns the intended number of resident threads per multiprocessor, which limits the registers of a thread. Loads of resident
+    /// threads overlap.
     fn resident_threads(self, stages: &Stages) -> usize {
         let words = PACK_COUNTS[self.packs] * self.width * stages.registers_per_element();
         if stages.is_short_and_cheap() && words <= 24 { 1536 } else { 1024 }
@@ -163,8 +165,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     launch_rows(call, program, plan)
 }
 
-/// Runs the call `reduce` by a row kernel if it is a variance along rows for which row kernels are faster than the kernels of the family
-/// `Reduce`. Returns `None` otherwise.
+/// Runs `call` with a row kernel if its work `reduce` is a variance along rows for which row kernels are faster than the family `Reduce`.
+/// Otherwise returns `None`.
 pub(crate) fn run_variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
     let call::Reduce { program, reduction, plan, .. } = *reduce;
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));

@@ -37,7 +37,7 @@ enum ScanStrategy {
     LookBack,
 }
 
-/// Returns the algorithm for `plan`. The choice depends on the shape alone, and so does the order of combination.
+/// Returns the algorithm for `plan`. The choice depends on the shape alone, so the order of combination does not depend on the device.
 fn select_strategy(plan: &ScanPlan) -> ScanStrategy {
     let side_by_side = plan.out_line_strides.last() == Some(&1);
     if plan.len <= 32 || (side_by_side && plan.line_count >= 2048) {
@@ -59,7 +59,7 @@ fn tile_length(dtype: DType) -> usize {
     DEFAULT_THREADS as usize * (128 / accumulator_size(dtype).max(4))
 }
 
-/// Returns the elementwise operation by which `reduction` combines two values, or `None` if there is no C++ expression for it.
+/// Returns the elementwise operation with which `reduction` combines two values, or `None` if that operation has no C++ expression.
 fn combining_operation(reduction: &ReductionDef) -> Option<Op> {
     reduction.elementwise_combination().filter(|op| codegen::expression(*op).is_some())
 }
@@ -141,7 +141,7 @@ impl ScanLaunch<'_> {
     /// Returns whether indices and offsets need 64 bits.
     fn needs_wide_index(&self) -> bool {
         let (plan, steps) = (self.plan, self.line_strides());
-        // The extents of all axes: first the axes besides the scanned one, then the scanned axis.
+        // The extents of all axes, the scanned axis last.
         let dims: SmallVec<[usize; 8]> = plan.lines.iter().copied().chain([plan.len]).collect();
         let lines = plan.line_strides.iter().chain([&plan.out_line_strides]);
         let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lines.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();
@@ -173,8 +173,8 @@ impl ScanLaunch<'_> {
             args.push(&length).push(&tiles).push(&all_tiles).push(&ticket).push(&words);
             let function = self.kernel_function("scan_sweep", wide, true)?;
             let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
-            // SAFETY: the arguments match scan_sweep in scan_look_back.cu. The grid has one block per tile, and `states` a zeroed state for
-            // each tile and span of each line. The plan keeps every line inside inputs and output.
+            // SAFETY: the arguments match scan_sweep in scan_look_back.cu. The grid has one block per tile. `states` has zeroed look-back
+            // states for each tile of each line, and for each span of 32 tiles. The plan keeps every line inside inputs and output.
             return unsafe { function.launch(grid, block, 0, args.pointers()) };
         }
         args.push(&line_count).push(&length);

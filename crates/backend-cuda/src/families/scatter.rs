@@ -1,10 +1,10 @@
-//! CUDA kernels of the family `Scatter`: stores values in rows that indices select, or combines values with the elements of these rows.
-//! Each thread writes one item or element.
+//! CUDA kernels of the family `Scatter`: kernels that store values in rows that indices select, or combine values with the elements of
+//! these rows. Each thread writes one element, or one item of several contiguous elements.
 //!
-//! If several values are stored in one row, the last one wins: a first kernel finds the position of the last index of each row. Integers
-//! are combined by atomic operations, because the order does not matter for them. Floats are added as integers (`sum`). For other
-//! combinations of floats, core groups the values by row, and one thread combines the values of a group in order. If a row is a single
-//! element, core instead reduces the values of each row beforehand, so that the indices of the call are distinct.
+//! If several values are stored in one row, the last one remains. A first kernel finds the position of the last index that selects each
+//! row. Integers are combined by atomic operations, because the order does not matter for them. Sums of floats are computed with integers
+//! (module `sum`). For other combinations of floats, core groups the values by row, and one thread combines the values of a group in order.
+//! If a row is a single element, core instead reduces the values of each row beforehand, so that the indices of the call are distinct.
 
 mod launch;
 mod packed_store;
@@ -43,8 +43,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         },
         None => None,
     };
-    // Distinct rows are written once, and grouped values are combined in order, so only the results of indexed rows depend on the order of
-    // threads.
+    // `Distinct` rows are written once, and `Grouped` values are combined in order. Only for `Indexed` rows does the order of combination
+    // depend on the order of threads.
     let is_float_sum = combine == Some(ADD) && rows == ScatterRows::Indexed && spec.dtype.is_inexact();
     if combination.is_some() && rows == ScatterRows::Indexed && spec.dtype.is_inexact() && !is_float_sum {
         decline!("a combination of floats, whose result depends on the order");
@@ -67,7 +67,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         }
         (None, ScatterRows::Indexed, _) if has_several_values => {
             let owners = device::allocate(call, region.shape()[0].saturating_mul(8))?;
-            launch.queue_claims(&owners, count).with_call_context(call)?;
+            launch.queue_last_index_search(&owners, count).with_call_context(call)?;
             launch.queue_store(owners.pointer()).with_call_context(call)?;
         }
         (None, ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_store(0).with_call_context(call)?,

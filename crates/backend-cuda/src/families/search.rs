@@ -14,19 +14,19 @@ static SEARCH_SOURCE: KernelSource =
 
 /// Threads per block, as in `search.cu`.
 const THREADS_PER_BLOCK: u32 = 1024;
-/// Shared memory for the sample of the sorted array, in bytes. It allows two resident blocks per multiprocessor.
+/// Maximum shared memory for the sample of the sorted array, in bytes. At this size, a multiprocessor can hold two blocks at once.
 const MAX_SAMPLE_BYTES: u32 = 64 << 10;
-/// Shared memory for the sample if fewer than [`MIN_LONG_COUNT`] values are searched. Reading a larger sample would then take longer than
-/// it saves.
-const MAX_SAMPLE_BYTES_OF_SHORT: usize = 8 << 10;
+/// Maximum shared memory for the sample if fewer than [`MIN_COUNT_FOR_LARGE_SAMPLE`] values are searched, in bytes. Reading a larger sample
+/// would then take longer than it saves.
+const MAX_SAMPLE_BYTES_FOR_FEW_VALUES: usize = 8 << 10;
 /// Minimum number of searched values for which a large sample of the sorted array pays off.
-const MIN_LONG_COUNT: usize = 1 << 20;
-/// Maximum distance between sampled elements at which a thread searches four values at a time. At larger distances, the L1 cache only has
-/// enough space for the searches of one value per thread.
-const MAX_STEP_OF_FOUR: usize = 8;
+const MIN_COUNT_FOR_LARGE_SAMPLE: usize = 1 << 20;
+/// Maximum distance between sampled elements at which a thread searches four values at a time. At larger distances, the L1 cache is too
+/// small for that, so each thread searches one value at a time.
+const MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES: usize = 8;
 
 /// Returns the macro definitions of the kernel. `after_equal` tells whether insertion points are after equal elements instead of before
-/// them, `several` whether a thread searches several values.
+/// them. `several` tells whether a thread searches four values at a time instead of one.
 fn kernel_defines(dtype: DType, after_equal: bool, several: bool) -> [(&'static str, &'static str); 3] {
     [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" }), ("ITEMS", if several { "4" } else { "1" })]
 }
@@ -53,17 +53,17 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let (size, count) = (sorted.layout().size(), values.layout().size());
     let addresses = [out.pointer(), device::pointer_to_read(sorted)?, device::pointer_to_read(values)?];
     let limit = MAX_SAMPLE_BYTES.min(context.info().shared_per_block_optin);
-    let max_bytes = if count < MIN_LONG_COUNT { MAX_SAMPLE_BYTES_OF_SHORT } else { limit as usize };
-    // The samples are fewer than a power of two, because the tree in shared memory has one element that is not used.
+    let max_bytes = if count < MIN_COUNT_FOR_LARGE_SAMPLE { MAX_SAMPLE_BYTES_FOR_FEW_VALUES } else { limit as usize };
+    // The number of samples is less than a power of two, because element 0 of the search tree in shared memory is not used.
     let step = size / (max_bytes / values.dtype().itemsize()) + 1;
     let sample_bytes = ((size / step + 1).next_power_of_two() * values.dtype().itemsize()) as u32;
-    let several = step <= MAX_STEP_OF_FOUR;
+    let several = step <= MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES;
     let queue = || {
         let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), after_equal, several))?;
         function.allow_dynamic_shared(limit)?; // the same limit for all threads
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
-        // Each block reads the samples, so there are no more blocks than run at the same time.
+        // Each block reads all samples, so the grid has no more blocks than can run at the same time.
         let resident = function.blocks_per_sm(THREADS_PER_BLOCK, sample_bytes)? * context.info().sm_count;
         let tiles = count.div_ceil(THREADS_PER_BLOCK as usize * if several { 4 } else { 1 });
         let grid = [tiles.min(resident.max(1) as usize) as u32, 1, 1];

@@ -20,13 +20,13 @@ fn team_size(values: usize, segments: usize) -> u32 {
 }
 
 /// Returns the minimum number of resident blocks per multiprocessor, for `__launch_bounds__`. More blocks hide the latency of loads but
-/// leave fewer registers per thread, so only small programs get them.
+/// leave fewer registers per thread, so only small programs request more than one.
 fn min_resident_blocks(program: &Expression) -> u32 {
     let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
     if is_small { 6 } else { 1 }
 }
 
-/// Everything that determines the source of a segment kernel.
+/// The parameters that determine the source of a segment kernel.
 #[derive(Clone, Copy)]
 struct SegmentKernelSpec<'a> {
     program: &'a Expression,

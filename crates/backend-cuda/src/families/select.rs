@@ -1,5 +1,5 @@
-//! CUDA kernels of the family `Select`: returns the elements or indices at which a condition is true, in one pass. The expression of the
-//! condition is fused.
+//! CUDA kernels of the family `Select`: compaction of the elements, or of their indices, for which a condition is true. One pass over
+//! memory also evaluates the expression of the condition.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::families::kernel::{self, DEFAULT_THREADS};
 
 const SELECT_SOURCE: &str = include_str!("../kernels/select.cu");
 
-/// Everything that determines the source of a compaction kernel, besides the condition.
+/// The parameters that determine the source of a compaction kernel, besides the condition.
 #[derive(Clone, Copy, Debug)]
 struct SelectShape {
     access: Access,
@@ -29,7 +29,7 @@ struct SelectShape {
 }
 
 impl SelectShape {
-    /// Returns a shape with tiles of about 16 KiB of the widest input. With values as output, threads have fewer elements, because selected
+    /// Returns a shape whose tiles have about 16 KiB of the widest input. If values are an output, tiles may be smaller, because selected
     /// values stay in registers until their output positions are known. `indices` tells whether indices are an output.
     fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, indices: bool) -> SelectShape {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
@@ -66,7 +66,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
-/// Returns the condition `x != 0` for an input of `dtype`. As in core, the condition is a conversion to bool.
+/// Returns the condition `x != 0` for an input `x` of `dtype`. As in core, its expression is a conversion to bool.
 fn nonzero_condition(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     if dtype != DType::Bool {
@@ -121,7 +121,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
 
 type Buffers = SmallVec<[Arc<CudaBuffer>; 2]>;
 
-/// The arguments of one compaction by a condition.
+/// The arguments of one launch of a compaction kernel.
 struct SelectLaunch<'a> {
     context: &'static Context,
     condition: &'a Expression,
@@ -156,8 +156,8 @@ impl SelectLaunch<'_> {
             args.push_bytes(&params).push(&self.from).push(&to_values).push(&to_indices).push(&self.size).push(&tiles);
             args.push(&length).push(&ticket).push(&states);
             let grid = [u32::try_from(tiles).unwrap_or(u32::MAX), 1, 1];
-            // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated). Each output is
-            // null, or holds `size` elements or as many as were counted.
+            // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated). Each output address
+            // is null, or has memory for `size` elements or for the number that a first run has counted.
             unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
         };
         queue().with_call_context(call)?;

@@ -56,7 +56,8 @@ enum SortStrategy {
     Onesweep { tile: SortTile, wide: bool },
 }
 
-/// The threads of a block and the elements per thread. A block holds this many elements in shared memory.
+/// The size of a tile: the number of threads times the number of elements per thread. A block holds all elements of a tile in shared
+/// memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct SortTile {
     /// Threads per block.
@@ -197,7 +198,7 @@ struct SortLaunch<'a> {
     index_out: Option<&'a Arc<CudaBuffer>>,
 }
 
-/// Returns a grid of at most `count` blocks. A kernel loops if the grid is smaller than `count`.
+/// Returns a grid of `count` blocks, but not more than CUDA allows.
 fn grid_of_blocks(count: usize) -> [u32; 3] {
     [u32::try_from(count).unwrap_or(u32::MAX).min(i32::MAX.unsigned_abs()), 1, 1]
 }
@@ -212,14 +213,14 @@ impl SortLaunch<'_> {
             .with_call_context(self.call)
     }
 
-    /// Returns the mask that is XORed with each digit: all ones for descending order, else 0.
+    /// Returns the mask that kernels XOR with each digit: all ones for descending order, else 0.
     fn digit_mask(&self) -> u32 {
         if self.sort.descending { 0xff } else { 0 }
     }
 
     fn queue_sort(&self, strategy: SortStrategy) -> Result<()> {
         let (values, index_out) = (pointer_or_null(self.values), pointer_or_null(self.index_out));
-        // Row lengths are passed in 32 bits, which suffice because these algorithms sort short rows.
+        // The kernels `sort_tiny` and `sort_block` take row lengths in 32 bits, which suffice because these kernels sort short rows.
         let (length, limit, digit_mask) = (self.length as i32, self.limit as i32, self.digit_mask());
         let mut args = Args::new();
         args.push(&self.from).push(&values).push(&index_out).push(&self.rows).push(&length).push(&limit);
@@ -263,10 +264,12 @@ impl SortLaunch<'_> {
         self.context.fill(scratch.memory(), 0, [0u8; 4], zeros / 4).with_call_context(call)?;
         let at = |offset: usize| scratch.pointer() + offset as u64;
         let (starts, masks) = (at(0), at(counts + states));
-        // A single pass has no next pass, so it may clear its own states after use.
+        // A single pass has no next pass, so it clears its own states. This is harmless, because a block clears only the states that it
+        // writes afterwards.
         let states = [at(counts), if passes > 1 { at(other_states) } else { at(counts) }];
 
-        // The passes move elements and indices to and fro between two buffers, of which one may be the output.
+        // Passes alternate between two buffers of elements, and between two buffers of indices. The first buffer of each pair may be the
+        // output.
         let whole = limit == length;
         let moved = |size: usize, output: Option<&Arc<CudaBuffer>>| -> Result<[Arc<CudaBuffer>; 2]> {
             let other = device::allocate(call, if passes > 1 { elements * size } else { 0 })?;
@@ -277,7 +280,8 @@ impl SortLaunch<'_> {
         };
         let values = moved(itemsize, self.values)?;
         let index_out = if self.sort.indices { Some(moved(word, self.index_out)?) } else { None };
-        // Between passes, the indices of a row are stored at the start of the row's output, where no other row writes.
+        // If `whole`, the first index buffer is the int64 output. Between passes, it holds the words of a row at the start of the row's
+        // output, to which no other row writes.
         let row_pitches = [if whole { length * (8 / word) } else { length }, length];
 
         let threads = [tile.threads as u32, 1, 1];

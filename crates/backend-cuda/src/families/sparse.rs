@@ -1,5 +1,5 @@
-//! CUDA kernels of the family `Sparse`: products of matrices in compressed row format with dense vectors and matrices. A team of up to 32
-//! threads shares each short row. A warp or a whole block shares each longer row, which power-law matrices have.
+//! CUDA kernels of the family `Sparse`: products of matrices in compressed row format (CSR) with dense vectors and matrices. A team of up
+//! to 32 threads shares each short row. A warp or a whole block shares each longer row.
 //!
 //! Products of two sparse matrices, sampled products and triangular solves are declined here. They run as compositions of other operations.
 
@@ -13,10 +13,11 @@ use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
 
 static SPARSE_SOURCE: KernelSource = KernelSource { name: "sparse.cu", text: include_str!("../kernels/sparse.cu") };
 
-/// Maximum number of blocks along y, which CUDA limits.
+/// Maximum number of blocks in the y dimension of a grid.
 const MAX_GRID_Y: usize = 65_535;
 
-/// Returns the dtype in which elements are computed: the unsigned integer of the same size for signed ones.
+/// Returns the dtype in which products and sums of `dtype` are computed. Signed integers use the unsigned type of the same size, whose
+/// overflow is defined to wrap.
 fn computed_dtype(dtype: DType) -> DType {
     match dtype {
         DType::I8 => DType::U8,
@@ -29,21 +30,22 @@ fn computed_dtype(dtype: DType) -> DType {
 
 /// The number of threads that share a row, and the number of columns that each thread computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Shape {
+struct KernelShape {
     team: usize,
     per: usize,
 }
 
-impl Shape {
-    /// Returns the shape for a product with a vector. For a row of mean length, each thread has about 4 elements.
-    fn for_vector(elements: usize, rows: usize) -> Shape {
-        Shape { team: 1 << (elements / rows.max(1) / 4).clamp(1, 32).ilog2(), per: 1 }
+impl KernelShape {
+    /// Returns the shape for the product of a vector and a sparse matrix with `elements` stored elements and `rows` rows. In a row of mean
+    /// length, each thread multiplies about 4 elements.
+    fn for_vector(elements: usize, rows: usize) -> KernelShape {
+        KernelShape { team: 1 << (elements / rows.max(1) / 4).clamp(1, 32).ilog2(), per: 1 }
     }
 
-    /// Returns the shape for a product with a matrix of `width` columns.
-    fn for_matrix(width: usize) -> Shape {
+    /// Returns the shape for the product of a sparse matrix and a dense matrix of `width` columns.
+    fn for_matrix(width: usize) -> KernelShape {
         let team = width.next_power_of_two().min(32);
-        Shape { team, per: (width / team).next_power_of_two().clamp(1, 4) }
+        KernelShape { team, per: (width / team).next_power_of_two().clamp(1, 4) }
     }
 
     fn defines(self, dtype: DType, index: DType) -> [(&'static str, &'static str); 4] {
@@ -58,7 +60,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
     let indices = [DType::I32, DType::I64].into_iter().cycle();
     let listed = dtypes.zip(shapes).zip(indices);
-    listed.map(|((dtype, (team, per)), index)| SPARSE_SOURCE.named_source(&Shape { team, per }.defines(dtype, index))).collect()
+    listed.map(|((dtype, (team, per)), index)| SPARSE_SOURCE.named_source(&KernelShape { team, per }.defines(dtype, index))).collect()
 }
 
 /// Runs a call of the kernel family `Sparse`.
@@ -90,8 +92,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let op = device::fault_operation_id(call.op, 1);
     let queue = || {
         let (name, shape) = match width {
-            None => ("csr_times_vector", Shape::for_vector(count, rows)),
-            Some(width) => ("csr_times_matrix", Shape::for_matrix(width)),
+            None => ("csr_times_vector", KernelShape::for_vector(count, rows)),
+            Some(width) => ("csr_times_matrix", KernelShape::for_matrix(width)),
         };
         let function = SPARSE_SOURCE.kernel(context, name, &shape.defines(values.dtype(), indices.dtype()))?;
         let fault = context.fault_pointer()?;
@@ -108,7 +110,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         }
         args.push(&fault).push(&op);
         // SAFETY: the arguments match the kernel. `indptr` has `rows + 1` elements, `indices` and `values` have `count`, `b` has `columns`
-        // rows of `width` elements and the output `rows`. The kernel checks every number in `indptr` and `indices`.
+        // rows, the output has `rows` rows, and both have `width` elements per row (1 for vectors). The kernel checks every number in
+        // `indptr` and `indices`.
         unsafe { function.launch([down, across as u32, 1], [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     };
     queue().with_call_context(call)?;
@@ -121,13 +124,13 @@ mod tests {
 
     #[test]
     fn shapes_follow_the_mean_length_and_the_width() {
-        assert_eq!(Shape::for_vector(100, 100).team, 1);
-        assert_eq!(Shape::for_vector(100_000, 1000).team, 16);
-        assert_eq!(Shape::for_vector(usize::MAX, 1).team, 32);
-        assert_eq!(Shape::for_vector(5, 0).team, 1);
-        assert_eq!(Shape::for_matrix(1), Shape { team: 1, per: 1 });
-        assert_eq!(Shape::for_matrix(20), Shape { team: 32, per: 1 });
-        assert_eq!(Shape::for_matrix(64), Shape { team: 32, per: 2 });
-        assert_eq!(Shape::for_matrix(1000), Shape { team: 32, per: 4 });
+        assert_eq!(KernelShape::for_vector(100, 100).team, 1);
+        assert_eq!(KernelShape::for_vector(100_000, 1000).team, 16);
+        assert_eq!(KernelShape::for_vector(usize::MAX, 1).team, 32);
+        assert_eq!(KernelShape::for_vector(5, 0).team, 1);
+        assert_eq!(KernelShape::for_matrix(1), KernelShape { team: 1, per: 1 });
+        assert_eq!(KernelShape::for_matrix(20), KernelShape { team: 32, per: 1 });
+        assert_eq!(KernelShape::for_matrix(64), KernelShape { team: 32, per: 2 });
+        assert_eq!(KernelShape::for_matrix(1000), KernelShape { team: 32, per: 4 });
     }
 }

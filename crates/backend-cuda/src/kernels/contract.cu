@@ -47,7 +47,7 @@ struct ProductLayout {
 
 using BatchAxes = Axes<i64, BATCH, 3>;
 
-// Computes tiles of 64 x 64 results, each by a block of 256 threads with 4 x 4 results per thread.
+// Computes tiles of 64 x 64 results, with one block of 256 threads per tile and 4 x 4 results per thread.
 extern "C" __global__ void __launch_bounds__(256)
 contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayout s, i64 batches, const __grid_constant__ BatchAxes batch) {
     constexpr int SIDE = 64, DEPTH = 16, PER = 4;
@@ -107,7 +107,7 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayo
     }
 }
 
-// Offsets that belong to one result: of its row in `a`, of its column in `b`, and of the result in `c`. Results are numbered in C order by
+// The offsets for one result: the offset of a row in `a`, of a column in `b`, and of the result in `c`. Results are numbered in C order by
 // batch, row and column.
 struct ResultOffsets {
     i64 a, b, c;
@@ -146,7 +146,7 @@ contract_dot(T* c, Acc* partial, const T* a, const T* b, const __grid_constant__
     }
 }
 
-// Adds the `splits` parts of each result in `partial`, with one warp per result.
+// Adds the `splits` partial sums of each result, which `partial` holds, and writes the result to `c`. One warp computes one result.
 extern "C" __global__ void __launch_bounds__(256)
 contract_finish(T* c, const Acc* partial, const __grid_constant__ ProductLayout s, i64 results, i64 splits, const __grid_constant__ BatchAxes batch) {
     const int lane = threadIdx.x % 32;

@@ -1,9 +1,9 @@
 // Exclusive prefix sum of the tiles' counts: the number of selected elements in all tiles before a tile. Requires relaxed.cuh.
 //
-// The sum uses decoupled look-back (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016): first over the
-// earlier tiles of the tile's span of 32 tiles, then over the earlier spans. The state of a tile or span is one word, with a status in the
-// upper 2 bits and a count in the lower bits. Reads of a state are therefore never torn. Blocks take tile numbers from a counter (the
-// ticket) when they start, so a tile waits only for tiles that are running or done.
+// The sum uses decoupled look-back (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016). It adds the
+// counts of the earlier tiles in the tile's span of 32 tiles, then the counts of the earlier spans. The state of a tile or span is one
+// word, with a status in the upper 2 bits and a count in the lower bits. Reads of a state are therefore never torn. Blocks take tile
+// numbers from a counter (the ticket) when they start, so a tile waits only for tiles that are running or done.
 
 namespace cuprum {
 
@@ -22,7 +22,7 @@ template <class Word> struct LookBackState {
 // each of the `tiles` tiles, followed by one for each span. All 32 lanes of one warp must call this function.
 __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
     using S = LookBackState<u64>;
-    constexpr u32 ALL = 0xffffffffu;
+    constexpr u32 ALL_LANES = 0xffffffffu;
     constexpr int SPAN = 32;
     const int lane = threadIdx.x % SPAN, position = static_cast<int>(tile % SPAN);
     const i64 span = tile / SPAN;
@@ -33,10 +33,10 @@ __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
     u64 word = S::TOTAL;
     do {
         if (lane < position) word = load_relaxed(states + span * SPAN + lane);
-    } while (__any_sync(ALL, S::is_empty(word)));
+    } while (__any_sync(ALL_LANES, S::is_empty(word)));
     u32 in_span = static_cast<u32>(word & S::COUNT);
     #pragma unroll
-    for (int d = SPAN / 2; d > 0; d /= 2) in_span += __shfl_xor_sync(ALL, in_span, d);
+    for (int d = SPAN / 2; d > 0; d /= 2) in_span += __shfl_xor_sync(ALL_LANES, in_span, d);
     const u64 of_span = u64(in_span) + count;
     if (lane == 0 && ends) store_relaxed(spans + span, (span == 0 ? S::PREFIX : S::TOTAL) | of_span);
 
@@ -48,13 +48,13 @@ __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
         do {
             word = near >= 0 ? load_relaxed(spans + near) : S::PREFIX;
             // The nearest prefix includes all spans before it, so the states of those spans are not needed.
-            const u32 ending = __ballot_sync(ALL, S::is_prefix(word));
+            const u32 ending = __ballot_sync(ALL_LANES, S::is_prefix(word));
             ended = ending != 0;
-            needed = ended ? ending ^ (ending - 1) : ALL;
-        } while ((__ballot_sync(ALL, S::is_empty(word)) & needed) != 0);
+            needed = ended ? ending ^ (ending - 1) : ALL_LANES;
+        } while ((__ballot_sync(ALL_LANES, S::is_empty(word)) & needed) != 0);
         u64 counted = needed >> lane & 1 ? word & S::COUNT : 0;
         #pragma unroll
-        for (int d = SPAN / 2; d > 0; d /= 2) counted += __shfl_xor_sync(ALL, counted, d);
+        for (int d = SPAN / 2; d > 0; d /= 2) counted += __shfl_xor_sync(ALL_LANES, counted, d);
         before += counted;
     }
     if (lane == 0 && ends && span > 0) store_relaxed(spans + span, S::PREFIX | (before + of_span));

@@ -1,4 +1,4 @@
-// Prepares spectra for cuFFT's transforms to real numbers. T is the type of the real and imaginary parts.
+// Prepares spectra for cuFFT's complex-to-real transforms. T is the type of the real and imaginary parts.
 
 using namespace cuprum;
 

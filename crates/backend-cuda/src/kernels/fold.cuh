@@ -98,7 +98,7 @@ template <class T, bool Smallest> struct ArgExtreme {
 template <class T> using ArgMin = ArgExtreme<T, true>;
 template <class T> using ArgMax = ArgExtreme<T, false>;
 
-// Whether `fold_elements` compares each element with the total by `Fold::replaces`, in ascending order of index, instead of combining
+// Whether `fold_elements` uses `Fold::replaces` to compare each element with the total, in ascending order of index, instead of combining
 // accumulators. True for argmin and argmax: of equal values the first wins, so the indices need no comparison.
 template <class Fold> constexpr bool folds_in_order = false;
 template <class T, bool Smallest> constexpr bool folds_in_order<ArgExtreme<T, Smallest>> = true;

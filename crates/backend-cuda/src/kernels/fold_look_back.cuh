@@ -55,7 +55,7 @@ __device__ inline u64 states_of_row(u64 tiles) { return tiles + (tiles + SPAN - 
 // undefined for tile 0. `row` is the index of the row's first state. All 32 lanes of one warp must call this function.
 template <class T, class Combine>
 __device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
-    constexpr u32 ALL = 0xffffffffu;
+    constexpr u32 ALL_LANES = 0xffffffffu;
     const int lane = threadIdx.x % SPAN, position = static_cast<int>(tile % SPAN);
     const u64 span = tile / SPAN, spans = row + tiles;
     const bool ends = position == SPAN - 1;
@@ -63,7 +63,7 @@ __device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64
 
     // `value` becomes the fold of the span's tiles up to and including the tile whose state this lane reads.
     T value = total;
-    while (!__all_sync(ALL, lane >= position || states.read_state(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
+    while (!__all_sync(ALL_LANES, lane >= position || states.read_state(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
     #pragma unroll
     for (int d = 1; d < SPAN; d *= 2) {
         const T below = shuffle_up(value, d);
@@ -79,7 +79,7 @@ __device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64
     int from;
     while (true) {
         const u32 status = near >= 0 ? states.read_state(spans + near, found) : EMPTY;
-        const u32 finished = __ballot_sync(ALL, status == PREFIX), known = __ballot_sync(ALL, status != EMPTY);
+        const u32 finished = __ballot_sync(ALL_LANES, status == PREFIX), known = __ballot_sync(ALL_LANES, status != EMPTY);
         // `from` is the lane of the latest span with a published prefix. The totals of all later spans must be published too.
         from = 31 - __clz(finished);
         if (finished != 0 && ~known >> from == 0) break;

@@ -1,4 +1,5 @@
-// `Bins`, a function object that returns the histogram bin of a value, or a negative number if the value is in no bin. Requires the prelude.
+// `Bins`, a function object that returns the histogram bin of a value, or a negative number if the value is in no bin. Requires the
+// prelude.
 //
 // Bin i contains the values x with edges[i] <= x < edges[i + 1], and the last bin also its right edge. All threads of a block must
 // construct `Bins` together.

@@ -195,7 +195,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     return true;
 
 #elif OPERATION == QR
-    // OPTION & VECTORS: compute q. OPTION & FULL: all m columns of q.
+    // OPTION & VECTORS requests q. OPTION & FULL requests all m columns of q and all m rows of r.
     Matrix factors = arena.matrix(m, n);
     T* taus = arena.take<T>(least);
     load(factors, source);

@@ -25,8 +25,8 @@ __device__ inline R multiply(R x, R y) { return x * y; }
 __device__ inline complex<R> multiply(complex<R> x, complex<R> y) {
     return complex<R>(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
 }
-__device__ inline R scale(R x, R by) { return x * by; }
-__device__ inline complex<R> scale(complex<R> x, R by) { return complex<R>(x.re * by, x.im * by); }
+__device__ inline R scale(R x, R factor) { return x * factor; }
+__device__ inline complex<R> scale(complex<R> x, R factor) { return complex<R>(x.re * factor, x.im * factor); }
 __device__ inline R divide(R x, R y) { return x / y; }
 // Divides by Smith's algorithm, which avoids the overflow of |y|^2.
 __device__ inline complex<R> divide(complex<R> x, complex<R> y) {
@@ -37,10 +37,10 @@ __device__ inline complex<R> divide(complex<R> x, complex<R> y) {
     const R q = y.re / y.im, d = y.re * q + y.im;
     return complex<R>((x.re * q + x.im) / d, (x.im * q - x.re) / d);
 }
-// Returns the sum of the magnitudes of both parts. LAPACK selects the pivot with the largest such sum.
+// Returns |re| + |im|. LAPACK selects the pivot with the largest such sum.
 __device__ inline R magnitude_of_parts(R x) { return fabs(x); }
 __device__ inline R magnitude_of_parts(complex<R> x) { return fabs(x.re) + fabs(x.im); }
-// Returns the larger magnitude of both parts, or NaN if a part is NaN.
+// Returns the larger of |re| and |im|, or NaN if one of them is NaN.
 __device__ inline R largest_part(R x) { return fabs(x); }
 __device__ inline R largest_part(complex<R> x) {
     const R a = fabs(x.re), b = fabs(x.im);
@@ -111,7 +111,7 @@ struct Matrix {
     __device__ T& operator()(int i, int j) const { return data[i * down + j * across]; }
 };
 
-// Calls `body(i, j)` for the elements of rows first..rows and columns left..columns, spread over the team.
+// Calls `body(i, j)` for each element in rows first..rows and columns left..columns. The team's threads share the calls.
 template <class Body> __device__ inline void for_each(int first, int rows, int left, int columns, Body body) {
     const int width = columns - left, height = rows - first;
     if (width <= 0 || height <= 0) return;
@@ -190,7 +190,7 @@ __device__ inline bool is_singular(Matrix a) {
     return false;
 }
 
-// Replaces `x` by the solution of `l @ result = x`, for the lower triangle of `a`.
+// Replaces `x` with the solution y of `l @ y = x`. The matrix l is the lower triangle of `a`, with ones on the diagonal if `unit` is true.
 __device__ inline void solve_lower(Matrix a, Matrix x, bool unit) {
     for (int j = 0; j < a.rows; j++) {
         if (!unit) {
@@ -202,7 +202,7 @@ __device__ inline void solve_lower(Matrix a, Matrix x, bool unit) {
     }
 }
 
-// Replaces `x` by the solution of `u @ result = x`, for the upper triangle of `a`.
+// Replaces `x` with the solution y of `u @ y = x`. The matrix u is the upper triangle of `a`, with ones on the diagonal if `unit` is true.
 __device__ inline void solve_upper(Matrix a, Matrix x, bool unit) {
     for (int j = a.rows - 1; j >= 0; j--) {
         if (!unit) {
@@ -228,7 +228,7 @@ __device__ inline void interchange(Matrix x, const int* pivots, int count) {
 
 // ---- Cholesky ----
 
-// Replaces the lower triangle of `a` by its Cholesky factor. Returns whether the matrix is positive definite.
+// Replaces the lower triangle of the Hermitian matrix `a` with the Cholesky factor of `a`. Returns whether `a` is positive definite.
 __device__ inline bool cholesky(Matrix a) {
     for (int j = 0; j < a.rows; j++) {
         const R pivot = real(a(j, j));
@@ -282,7 +282,8 @@ __device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
         } else if (below > 0 || imaginary(head) != 0) {
             const R norm = sqrt(square(scale(head, R(1) / most)) + below) * most;
             const R beta = real(head) > 0 ? -norm : norm;
-            // LAPACK's larfg: tau = (beta - alpha) / beta, v = x / (alpha - beta), applied as its adjoint.
+            // As in LAPACK's larfg, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`. The stored tau is the
+            // conjugate, because the adjoint of the reflection is applied.
             const T difference = subtract(head, number(beta));
             tau = conj(scale(difference, R(-1) / beta));
             sync();

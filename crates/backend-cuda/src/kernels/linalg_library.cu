@@ -1,7 +1,7 @@
-// Kernels that prepare the inputs and check the results of cuSOLVER and cuBLAS, for `count` matrices at equal distances. Requires types.cuh
-// and linalg.cuh, with a TEAM of 1.
+// Kernels that prepare the inputs and check the results of cuSOLVER and cuBLAS, for `count` matrices at equal distances in memory. Requires
+// types.cuh and linalg.cuh, with a TEAM of 1.
 //
-// FIELD is the element type. Blocks along x share a matrix. The index along y is the index of the matrix.
+// FIELD is the element type. Blocks along x share a matrix. The block index along y is the index of the matrix.
 
 using namespace cuprum;
 using namespace cuprum::linalg;
@@ -18,11 +18,11 @@ __device__ inline R magnitude_of_bits(u64 bits) {
     if constexpr (sizeof(R) == 4) return __uint_as_float(static_cast<unsigned>(bits));
     else return __longlong_as_double(bits);
 }
-// Returns whether the matrix with this largest magnitude is free of NaN and infinities.
+// Returns whether a matrix is free of NaN and infinities. `largest` is the largest magnitude in the matrix, as bits.
 __device__ inline bool has_finite_elements(u64 largest) { return is_finite(magnitude_of_bits(largest)); }
 
 // Returns the exponent e of the power of two by which a matrix is divided, so that products of its elements neither overflow nor underflow.
-// It is 0 for most matrices.
+// For most matrices e is 0.
 __device__ inline int scale_exponent(u64 largest) {
     const int limit = sizeof(R) == 4 ? 30 : 300;
     const R size = magnitude_of_bits(largest);
@@ -31,8 +31,8 @@ __device__ inline int scale_exponent(u64 largest) {
     return exponent > limit || exponent < -limit ? exponent : 0;
 }
 
-// Updates the largest magnitude of each column-major matrix. `part` selects the elements: all (0), the lower (1) or the upper (2) triangle.
-// For triangles, the imaginary part of the diagonal is ignored.
+// For each column-major matrix, raises the number in `largest` to the largest magnitude of a real or imaginary part, as bits. `part`
+// selects the elements: all (0), the lower (1) or the upper (2) triangle. For triangles, the imaginary part of the diagonal is ignored.
 extern "C" __global__ void __launch_bounds__(THREADS) measure(u64* largest, const T* a, i64 count, i64 rows, i64 columns, int part) {
     FOR_EACH_MATRIX(index, count) {
         const T* matrix = a + index * rows * columns;
@@ -175,7 +175,7 @@ struct ScaledProduct {
         mantissa = shift(mantissa, -by);
         exponent += by;
     }
-    // A product that is NaN, infinite or zero is not normalised and stays so.
+    // A product that is NaN, infinite or zero is not normalised, because its exponent has no effect.
     __device__ void multiply_by(T factor, i64 by) {
         mantissa = multiply(mantissa, factor);
         exponent += by;
@@ -228,8 +228,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* o
     }
 }
 
-// Writes the complex eigenvectors (n, n) of a real matrix in C order. `packed` has the eigenvectors as contiguous columns, as LAPACK stores
-// them: the real and the imaginary part of the first of two conjugate eigenvectors in two columns. `values` are the eigenvalues.
+// Writes the complex eigenvectors of a real matrix as the columns of an (n, n) matrix in C order. `values` holds the eigenvalues, `packed`
+// the eigenvectors as contiguous columns in LAPACK's format. For a pair of conjugate eigenvectors, two adjacent columns hold the real and
+// the imaginary part of the first one.
 extern "C" __global__ void __launch_bounds__(THREADS) unpack_eigenvectors(complex<R>* out, const R* packed, const complex<R>* values, i64 count,
                                                                           i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) {

@@ -1,4 +1,4 @@
-// An elementwise expression over inputs that are contiguous or a repeated element. Each thread computes WIDTH adjacent elements, with
+// An elementwise expression over contiguous inputs and inputs that repeat one element. Each thread computes WIDTH adjacent elements, with
 // accesses of up to 16 bytes.
 //
 // Requires: Index, WIDTH; the generated code of an element; Outputs, store(), store_pack().

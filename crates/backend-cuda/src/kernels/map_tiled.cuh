@@ -13,8 +13,8 @@ struct TileAxes {
     Index out_across;                 // stride of the outputs along "across"; their stride along "along" is 1
 };
 
-// Computes the expression in tiles of SIDE x SIDE elements, by blocks of 256 threads. `outer` has the axes besides those of a tile, with
-// the strides of the inputs and, last, of the outputs.
+// Computes the expression in tiles of SIDE x SIDE elements, with one block of 256 threads per tile. `outer` has the axes besides those of a
+// tile, with the strides of the inputs and, last, of the outputs.
 extern "C" __global__ void __launch_bounds__(256)
 KERNEL(const Params p, const Axes<Index, RANK, INPUTS + 1> outer, const TileAxes tile_axes, const Outputs out, const u64 tiles) {
     constexpr int STEP = 256 / SIDE;

@@ -1,20 +1,20 @@
-// Random numbers by a counter-based generator. T is the output's element type.
+// Random numbers from Philox, a counter-based generator. T is the output's element type.
 
-// R is the type in which numbers are computed: float64 for float64, float32 for narrower types.
+// R is the type in which numbers are computed: float64 if T is float64, else float32.
 using R = choose<is_same<T, f64>, f64, f32>::type;
-// Number of uniform numbers of type R in a block of the random stream.
+// Number of uniform numbers of type R from one Philox block (four random 32-bit words).
 constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 
 // Number of random bits of a uniform number: the significand bits of T, so that the conversion to T is exact.
 constexpr int UNIFORM_BITS = is_same<T, f64> ? 53 : is_same<T, f16> ? 11 : is_same<T, bf16> ? 8 : 24;
 
-// Returns uniform number `n` of a block of random words: a number in [0, 1) with at most BITS random bits.
+// Returns uniform number `n` of the Philox block `words`: a number in [0, 1) with at most BITS random bits.
 template <int BITS> __device__ inline R uniform(const RandomWords& words, int n) {
     if constexpr (is_same<R, f64>) return static_cast<f64>(words.pair(n) >> 11) * 0x1p-53;
     else return static_cast<f32>((words.w[n] & (~0u << (32 - BITS))) >> 8) * 0x1p-24f;
 }
 
-// Stores the N random numbers of block `block`, except those past the end of the output.
+// Stores the N numbers from Philox block `block`, counted from the start of the output. Numbers past the end of the output are dropped.
 template <int N> __device__ inline void store_numbers(T* out, u64 block, u64 count, const Pack<T, N>& values) {
     const u64 at = block * N;
     if (at + N <= count) {
@@ -48,11 +48,11 @@ template <class X> struct BoxMullerTerms {
     X radius, cosine, sine;
 };
 
-// Returns the terms in float32 for the upper 24 bits of the random words `first` and `second`. For all 2^24 inputs, the error is at most
-// 1 ulp for the radius, and 2 ulp for cosine and sine. Unlike CUDA's functions, this function has no slow path. The polynomials are
-// weighted least-squares fits.
+// Returns the Box-Muller terms in float32. The upper 24 bits of the random words `first` and `second` are the two uniform numbers. For all
+// 2^24 inputs, the error is at most 1 ulp for the radius, and 2 ulp for cosine and sine. Unlike CUDA's functions, this function has no slow
+// path. The polynomials are weighted least-squares fits.
 __device__ inline BoxMullerTerms<f32> box_muller_terms(u32 first, u32 second) {
-    // 1 - first = 2^exponent * (1 + f), f from -1/3 to 1/3; ln(1 + f) = f + f^2 q(f).
+    // Computes ln(rest) from rest = 2^exponent * (1 + f), with f from -1/3 to 1/3. The polynomial q approximates ln(1 + f) as f + f^2 q(f).
     const f32 rest = 1 - static_cast<f32>(first >> 8) * 0x1p-24f;
     const u32 shifted = (__float_as_uint(rest) - 0x3f2aaaabu) & 0xff800000u;
     const f32 f = __uint_as_float(__float_as_uint(rest) - shifted) - 1;
@@ -67,13 +67,14 @@ __device__ inline BoxMullerTerms<f32> box_muller_terms(u32 first, u32 second) {
     q = __fmaf_rn(q, f, -0.5f);
     const f32 logarithm = __fmaf_rn(__fmul_rn(q, f), f, f);
     const f32 square = __fmaf_rn(static_cast<f32>(static_cast<i32>(shifted)), -2 * 0.693147180559945f * 0x1p-23f, -2 * logarithm);
-    // `root` becomes the square root of `square`, by an approximate reciprocal square root and one Newton step. The root of 0 is 0.
+    // Computes `root`, the square root of `square`, from an approximate reciprocal square root and one Newton step. The root of 0 is 0.
     f32 inverse;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(fmaxf(square, 0x1p-126f)));
     f32 root = __fmul_rn(square, inverse);
     root = __fmaf_rn(__fmaf_rn(-root, root, square), __fmul_rn(0.5f, inverse), root);
 
-    // The angle is split, exactly in fixed point, into the nearest quarter turn and a remainder, for which the polynomials are evaluated.
+    // Splits the angle, exactly in fixed point, into the nearest quarter turn and a remainder. The polynomials approximate the sine and
+    // cosine of the remainder.
     const u32 turns = second & 0xffffff00u, quarter = turns + 0x20000000u;
     const f32 angle = static_cast<f32>(static_cast<i32>(turns << 2)) * (6.283185307179586f * 0x1p-34f), x = angle * angle;
     f32 s = -0.0001951878803083673f;
@@ -91,7 +92,7 @@ __device__ inline BoxMullerTerms<f32> box_muller_terms(u32 first, u32 second) {
     return {root, __uint_as_float(cosine), __uint_as_float(sine)};
 }
 
-// Returns the Box-Muller terms of pair `n` of a block's uniform numbers.
+// Returns the Box-Muller terms of pair `n` of the uniform numbers from the Philox block `words`.
 template <class X> __device__ inline BoxMullerTerms<X> box_muller_terms_of_pair(const RandomWords& words, int n) {
     if constexpr (is_same<X, f32>) {
         return box_muller_terms(words.w[2 * n], words.w[2 * n + 1]);
@@ -119,8 +120,8 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
     }
 }
 
-// Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of 64 random
-// bits and `span`. A span of 0 means 2^64.
+// Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of 64
+// random bits and `span`. A span of 0 means 2^64.
 extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u32 stream, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {

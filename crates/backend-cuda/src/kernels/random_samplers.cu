@@ -1,10 +1,11 @@
-// Random numbers by rejection: each element reads its own counters, one per attempt. T is the output's element type, SAMPLER the struct
-// of the distribution.
+// Random numbers by rejection sampling. Each attempt for an element reads its own Philox block. T is the output's element type, SAMPLER the
+// struct of the distribution.
 //
 // Every function performs the operations of the CPU backend's modules `exact_math` and `samplers` in the same order, so that results have
-// equal bits on every device. `Real` rounds each operation, so none becomes a fused multiply-add. The modules state sources and ranges.
+// equal bits on every device. `Real` rounds each operation, so none becomes a fused multiply-add. Those modules state the sources of the
+// algorithms and the ranges of the arguments.
 
-// A float64 number whose operations are rounded one by one.
+// A float64 number. Each operation is rounded, and none is fused with another.
 struct Real {
     f64 value;
     Real() = default;
@@ -121,7 +122,7 @@ struct Uniforms {
     Real u, v, w;
 };
 
-// The stream of random words for one element of the output.
+// The random words for one element of the output: one Philox block per attempt of the rejection sampling.
 struct Attempts {
     u64 key, block;
     u32 stream, next = 0;
@@ -141,7 +142,7 @@ struct Attempts {
                 static_cast<f64>(words.w[2] | (last >> 20) << 32) * 0x1p-44};
     }
 
-    // Returns a standard normal number u and an independent uniform number w.
+    // Returns a standard normal number in the field `u`, and an independent uniform number in the field `w`.
     __device__ Uniforms normal_and_uniform() {
         for (;;) {
             const Uniforms at = triple();

@@ -1,15 +1,16 @@
-// Words of a counter-based generator, for random.cu and random_samplers.cu.
+// The counter-based random generator Philox, for random.cu and random_samplers.cu.
 
 using namespace cuprum;
 
-// A block of the random stream: four random 32-bit words.
+// A Philox block: four random 32-bit words.
 struct RandomWords {
     u32 w[4];
     __device__ u64 pair(int n) const { return w[2 * n] | static_cast<u64>(w[2 * n + 1]) << 32; }
 };
 
-// Returns the four words of a block by Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// The words of the counter are the low and the high half of `counter`, `attempt` and `stream`.
+// Returns the Philox block for a counter and a key, computed by Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as
+// easy as 1, 2, 3", SC 2011). The four words of the counter are: the low half of `counter`, the high half of `counter`, `attempt`, and
+// `stream`.
 __device__ inline RandomWords philox(u64 counter, u32 attempt, u32 stream, u64 key) {
     u32 c[4] = {static_cast<u32>(counter), static_cast<u32>(counter >> 32), attempt, stream};
     u32 k0 = static_cast<u32>(key), k1 = static_cast<u32>(key >> 32);

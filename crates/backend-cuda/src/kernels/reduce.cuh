@@ -23,15 +23,15 @@ using ReducedAxes = Axes<Index, REDUCED_RANK, INPUTS>;
 using InputOffsets = Offsets<Index, INPUTS>;
 
 constexpr int THREADS = 256;
-// Number of loads that a thread has in flight. In column reductions, `acc_of_several` gets this number of elements. The number must not
-// depend on WIDTH, because alignment may decide WIDTH but must not change the result.
+// Number of loads that a thread has in flight. In column reductions, `acc_of_several` gets this number of elements. With `acc_of_several`,
+// the number must not depend on WIDTH: alignment may decide WIDTH, but must not change the result.
 #ifdef HAS_ACC_OF_SEVERAL
 [[maybe_unused]] constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 #else
 [[maybe_unused]] constexpr int UNROLL = (INPUTS > 2 ? 2 : 4) * (WIDTH > 1 ? 1 : 2);
 #endif
 
-// Returns whether this block is the last of `splits` blocks that share a result to finish. All threads of the block must call this
+// Returns whether this block is the last to finish among the `splits` blocks that share a result. All threads of the block must call this
 // function after the partial result is written. `*ticket` is 0 before the first block arrives, and is 0 again after the last.
 __device__ inline bool is_last_block(u32* ticket, u32 splits) {
     __shared__ u32 arrived;

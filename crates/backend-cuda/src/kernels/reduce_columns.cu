@@ -5,17 +5,17 @@
 
 namespace cuprum {
 
-constexpr int DOWN = THREADS / LANES;
+constexpr int THREAD_ROWS = THREADS / LANES;
 
 struct BlockAccumulators {
     alignas(32) unsigned char bytes[THREADS * WIDTH * sizeof(Acc)];
-    __device__ Acc& at(int k, int x, int y) { return reinterpret_cast<Acc*>(bytes)[(k * DOWN + y) * LANES + x]; }
+    __device__ Acc& at(int k, int x, int y) { return reinterpret_cast<Acc*>(bytes)[(k * THREAD_ROWS + y) * LANES + x]; }
 };
 
 // Combines the partial results of all threads that have the same columns. The threads with y == 0 receive the totals in `acc`.
 __device__ inline void combine_thread_rows(BlockAccumulators& s, Acc (&acc)[WIDTH], int x, int y) {
     #pragma unroll
-    for (int half = DOWN / 2; half > 0; half /= 2) {
+    for (int half = THREAD_ROWS / 2; half > 0; half /= 2) {
         __syncthreads();
         #pragma unroll
         for (int k = 0; k < WIDTH; k++) {
@@ -51,10 +51,12 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ KeptAxe
             for (int k = 0; k < WIDTH; k++) acc[k] = Reduction::identity();
         }
         Index j = begin + y;
-        for (; j + (UNROLL - 1) * DOWN < end; j += UNROLL * DOWN) {
+        for (; j + (UNROLL - 1) * THREAD_ROWS < end; j += UNROLL * THREAD_ROWS) {
             Values values[UNROLL][WIDTH];
             #pragma unroll
-            for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, column_offsets + reduced.offsets(j + u * DOWN), Index(0), values[u]);
+            for (int u = 0; u < UNROLL; u++) {
+                load_pack<WIDTH>(p, column_offsets + reduced.offsets(j + u * THREAD_ROWS), Index(0), values[u]);
+            }
             BadIndex bad_index = {};
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) {
@@ -65,12 +67,14 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ KeptAxe
                 acc[k] = Reduction::combine(acc[k], acc_of_several(together));
 #else
                 #pragma unroll
-                for (int u = 0; u < UNROLL; u++) Reduction::accumulate(acc[k], evaluate(p, values[u][k], bad_index).r0, j + u * DOWN);
+                for (int u = 0; u < UNROLL; u++) {
+                    Reduction::accumulate(acc[k], evaluate(p, values[u][k], bad_index).r0, j + u * THREAD_ROWS);
+                }
 #endif
             }
             report(p, bad_index);
         }
-        for (; j < end; j += DOWN) {
+        for (; j < end; j += THREAD_ROWS) {
             Values values[WIDTH];
             load_pack<WIDTH>(p, column_offsets + reduced.offsets(j), Index(0), values);
             #pragma unroll
@@ -91,7 +95,7 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ KeptAxe
                 if constexpr (!Reduction::idempotent) {
                     if (y >= splits) acc[k] = Reduction::identity();
                 }
-                for (u32 part = y + DOWN; part < splits; part += DOWN) {
+                for (u32 part = y + THREAD_ROWS; part < splits; part += THREAD_ROWS) {
                     acc[k] = Reduction::combine(acc[k], of_group[(static_cast<u64>(part) * WIDTH + k) * LANES].load());
                 }
             }

@@ -20,9 +20,11 @@ constexpr int ROWS_PER_TEAM = 1;
 constexpr int ROWS_PER_TEAM = TEAM <= 8 ? 2 : 1;
 #endif
 
-// Reduces this thread's share of the elements begin..end of each of the team's `rows` to `acc`. `rank` is the thread's index in its team.
+// For each of the team's `rows`, reduces this thread's share of the elements begin..end to an accumulator in `acc`. `rank` is the thread's
+// index in its team.
 __device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)[ROWS_PER_TEAM], const ReducedAxes& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS_PER_TEAM]) {
-    // Starts with the identity. Idempotent reductions may have none, and start with an element of the row, which is combined twice.
+    // Starts with the identity. Idempotent reductions may have no identity, so they start with an element of the row. Combining this
+    // element again has no effect.
     #pragma unroll
     for (int r = 0; r < ROWS_PER_TEAM; r++) {
         if constexpr (Reduction::idempotent) acc[r] = Reduction::value(row_element(p, rows[r], reduced, begin), begin);
@@ -116,7 +118,7 @@ __device__ inline Acc team_total(BlockAccumulators& s, Acc acc) {
     return acc;
 }
 
-// Reduces each row by one team of threads, or by `splits` blocks. With several blocks per row, a team is a whole block, and `parts` has
+// Reduces each row with one team of threads, or with `splits` blocks. With several blocks per row, a team is a whole block, and `parts` has
 // rows * splits slots for partial results.
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes kept, const __grid_constant__ ReducedAxes reduced,

@@ -21,7 +21,7 @@ static_assert(TEAM <= 32 || TEAM == BLOCK, "teams of several warps meet at the b
 constexpr int ELEMENTS = PACKS * WIDTH, WARPS = TEAM > 32 ? TEAM / 32 : 1;
 using OperandOffsets = Offsets<Index, OPERANDS>;
 
-// Shared memory for the totals of a team's warps, for each reduction of the expression. The memory is raw bytes, because accumulators may
+// For each reduction of the expression, shared memory for one total per warp of a team. The memory is raw bytes, because accumulators may
 // have a constructor, which shared memory does not allow.
 struct TeamScratch {
     struct WarpTotals {
@@ -30,8 +30,8 @@ struct TeamScratch {
     WarpTotals at[FOLDS];
 };
 
-// Loads WIDTH elements by `ld.global.nc`, which the compiler may move before stores. `Aligned` is whether `from` is aligned for accesses of
-// up to 16 bytes. Otherwise the elements are loaded one by one.
+// Loads WIDTH elements with `ld.global.nc`, which the compiler may move before stores. `Aligned` is whether `from` is aligned for accesses
+// of up to 16 bytes. Otherwise the elements are loaded one by one.
 template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only(const T* from) {
     constexpr int COUNT = Aligned ? 1 : WIDTH;
     using P = Pack<T, WIDTH / COUNT>;

@@ -3,7 +3,7 @@
 constexpr int ITEMS = 8;
 constexpr int TILE = THREADS * ITEMS;
 
-// Scans each line (a 1-D slice along the scanned axis) by one thread. Fast for short lines and for many adjacent lines.
+// Scans each line (a 1-D slice along the scanned axis) with one thread. Fast for short lines and for many adjacent lines.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lines lines, const __grid_constant__ LineOffsets step,
             Result* __restrict__ out, u64 line_count, u64 length) {
@@ -19,7 +19,7 @@ scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lines line
     }
 }
 
-// Scans each line (a 1-D slice along the scanned axis) by one block, which scans the tiles of the line one after another.
+// Scans each line (a 1-D slice along the scanned axis) with one block, which scans the tiles of the line one after another.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lines lines, const __grid_constant__ LineOffsets step,
             Result* __restrict__ out, u64 line_count, u64 length) {

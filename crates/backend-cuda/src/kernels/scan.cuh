@@ -46,8 +46,9 @@ template <int TILE> struct TileStorage {
     __device__ Acc& block_total() { return *reinterpret_cast<Acc*>(total); }
 };
 
-// Returns the combination of the values `mine` of all threads with lower indices. `has` becomes false in thread 0, whose return value is
-// undefined. All threads of the block must call this function. Afterwards `s.block_total()` holds the block's total.
+// Returns the combination of the values `mine` of all threads with lower indices. Sets `has` to false in thread 0, whose return value is
+// undefined, and to true in all other threads. All threads of the block must call this function. Afterwards `s.block_total()` holds the
+// block's total.
 template <class S> __device__ inline Acc combine_lower_threads(S& s, Acc mine, bool& has) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Acc inclusive = mine;

@@ -1,10 +1,10 @@
 // Inclusive scans of long lines in one pass over memory, with one block per tile. Requires scan.cuh and fold_look_back.cuh.
 
-// Number of adjacent elements per thread: 128 bytes, but at most 32 elements.
+// Number of adjacent elements per thread: as many as fit in 128 bytes, but at most 32.
 constexpr int ITEMS = sizeof(Acc) < 4 ? 32 : 128 / sizeof(Acc);
 constexpr int TILE = THREADS * ITEMS;
 
-// Scans each tile of each line (a 1-D slice along the scanned axis) by one block. `tiles` is the number of tiles per line, `all_tiles`
+// Scans lines (1-D slices along the scanned axis), with one block per tile of a line. `tiles` is the number of tiles per line, `all_tiles`
 // the number of tiles in all lines. `ticket`, which numbers the tiles, and the look-back states in `words` must be zeroed.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lines lines, const __grid_constant__ LineOffsets step,

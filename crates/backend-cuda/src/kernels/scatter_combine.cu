@@ -1,17 +1,17 @@
 // Combines values with the elements of rows that indices select. Requires arithmetic.cuh and resolve_index.cuh.
 //
 // ELEMENT is the element type, COMBINE(a, b) the C++ expression of the new element from the old one and a value. If ATOMIC is defined, it
-// is the name of a CUDA function that does the same atomically for WORD, an integer type of the size of ELEMENT. If GROUPED is defined, the
-// kernel is `scatter_grouped`, else `scatter_combine`. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets,
-// are i32 or i64. RANK is the number of axes of the loop.
+// is the name of a CUDA function that applies COMBINE atomically. The function operates on WORD, an integer type of the size of ELEMENT. If
+// GROUPED is defined, the kernel is `scatter_grouped`, else `scatter_combine`. INDEX_ELEMENT, the element type of the index array, and
+// INDEX, the type of offsets, are i32 or i64. RANK is the number of axes of the loop.
 
 using namespace cuprum;
 
 __device__ inline ELEMENT combine(ELEMENT a, ELEMENT b) { return COMBINE(a, b); }
 
 #ifndef GROUPED
-// Replaces `*at` by its combination with `value`. The update is atomic unless DISTINCT is defined, which states that no two values go to
-// the same element.
+// Replaces `*at` with the combination of `*at` and `value`. The update is atomic unless DISTINCT is defined, which states that no two
+// values go to the same element.
 __device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
 #if defined(DISTINCT)
     *at = combine(*at, value);
@@ -52,10 +52,10 @@ scatter_combine(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, I
     }
 }
 #else
-// Combines each group of values, in order, with the elements of the row that the group selects: row `indices[g]` for group g. No two groups
-// select the same row. `count` is the number of elements of all these rows. Group g holds the values at the positions
-// `order[starts[g]..starts[g + 1]]`, in units of `value_step` elements. `axes` holds the strides of `in` and `out` without the axis of the
-// values and rows, and those of the groups.
+// Combines groups of values with rows of `out`. Group g selects row `indices[g]`, and no two groups select the same row. The values of
+// group g are combined in order. They are at the positions `order[starts[g]..starts[g + 1]]` along an axis of `in` with the stride
+// `value_step`. `count` is the total number of elements of the selected rows. `axes` holds three sets of strides: those of `in` without the
+// axis of the values, those of `out` without the axis of the rows, and those of the groups.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_grouped(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const i64* order,
                 const i64* starts, i64 value_step, Fault* fault, u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {

@@ -1,4 +1,5 @@
-// Stores values of at most 4 bytes at rows of one item. If several values go to a row, the last one remains. Requires resolve_index.cuh.
+// Stores values of at most 4 bytes in rows that have one element each. If several values go to a row, the last one remains. Requires
+// resolve_index.cuh.
 //
 // ITEM is an element type of 1, 2 or 4 bytes. INDEX_ELEMENT, the element type of the index array, is i32 or i64.
 //
@@ -7,8 +8,8 @@
 
 using namespace cuprum;
 
-// Writes the largest word of each row to `words`, which must be zeroed. `step` is the distance between values. An index out of bounds is
-// recorded in `fault`.
+// For each row, writes the largest word of the values that go to this row to `words`, which must be zeroed. `step` is the stride of `in`,
+// in elements. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_pack(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count, i64 rows, i64 step, Fault* fault, u64 op) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
@@ -25,7 +26,7 @@ scatter_pack(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count
     }
 }
 
-// Stores the value of each word that is not 0 in its row of `out`. `step` is the distance between rows.
+// Stores the value in `words[row]` to row `row` of `out`, unless the word is 0. `step` is the distance between rows, in elements.
 extern "C" __global__ void __launch_bounds__(256) scatter_unpack(ITEM* out, const u64* words, i64 rows, i64 step) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 row = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += stride) {

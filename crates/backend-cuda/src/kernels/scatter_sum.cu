@@ -3,9 +3,9 @@
 // ELEMENT is a float or complex type. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets, are i32 or i64.
 // RANK is the number of axes of the loop.
 //
-// The values of an element are added as integers, in units that the largest exponent among them determines. A float64 is the sum of two
-// integers, of which the second counts smaller units. Every part (real or imaginary) of an element has its own exponent and integers, which
-// must be zeroed: `exponents` and `sums` hold those of contiguous elements.
+// All values for one element of the output are added as integers, in units that the largest exponent among these values determines. A
+// float64 value becomes two integers, of which the second counts smaller units. Each part (real or imaginary) of an element has its own
+// exponent and integer sums. `exponents` and `sums` hold them as if the elements were contiguous, and must be zeroed.
 
 using namespace cuprum;
 
@@ -15,19 +15,19 @@ constexpr int WORDS = is_same<Real, f64> ? 2 : 1;
 
 // The exponent field of a double with NaN or an infinity.
 constexpr u32 NOT_FINITE = 2047;
-// Bits that `sums` holds instead of integers if a value is NaN or infinite.
+// Flags that `sums` holds instead of an integer if a value is NaN or infinite.
 constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
 
 __device__ inline f64 to_double(Real x) { return static_cast<f64>(static_cast<wide_of<Real>>(x)); }
 __device__ inline u32 exponent_field(f64 x) { return static_cast<u32>(__double2hiint(x)) >> 20 & 0x7ff; }
 
 __device__ inline f64 power_of_two(int exponent) { return bits_to_f64(static_cast<u64>(exponent + 1023) << 52); }
-// Returns x * 2^exponent, for |exponent| <= 2000. Multiplying by two half powers neither overflows nor underflows in between.
+// Returns x * 2^exponent, for |exponent| <= 2000. Two factors are needed, because 2^exponent may be outside the range of float64.
 __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2); }
-// Returns the exponent of a power of two that is above all values, from their largest exponent field `field`.
+// Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
-// Writes the largest exponent field of the values of each part (real or imaginary) of each element, plus 1, to `exponents`. An index out of
+// For each part (real or imaginary) of each element, writes 1 plus the largest exponent field of the values to `exponents`. An index out of
 // bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, Fault* fault, u64 op,
@@ -84,7 +84,8 @@ scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX co
     }
 }
 
-// Adds the sums to the elements of `out` that have received values. `axes` holds the strides of `out` and those of contiguous elements.
+// Adds the sums to the elements of `out` that have received values. `axes` holds the strides of `out`, then the strides of contiguous
+// elements, which locate the sums.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, INDEX count, u64 bits,
                    const __grid_constant__ Axes<INDEX, RANK, 2> axes) {

@@ -1,8 +1,8 @@
 // Reductions of segments of a 1-D array. Requires the prelude, the generated code of an element, warp.cuh and fold.cuh.
 //
-// The host defines `Fold` (its identity is the result of an empty segment), TEAM (threads per segment, a power of 2 up to 32, chosen by
-// the mean length), and BLOCKS (minimum number of resident blocks per multiprocessor). The order of combination depends only on TEAM and
-// on the length of the segment.
+// The host defines `Fold`, TEAM and BLOCKS. The identity of `Fold` is the result of an empty segment. TEAM is the number of threads per
+// segment, a power of 2 up to 32 that the host chooses by the mean length. BLOCKS is the minimum number of resident blocks per
+// multiprocessor. The order of combination depends only on TEAM and on the length of the segment.
 
 namespace cuprum {
 
@@ -33,25 +33,25 @@ __device__ inline SegmentRange segment_range(const i64* offsets, u64 segment, i6
 
 // Folds elements first, first + Width, first + 2 * Width, ... of `range`, in order. The loads of 4 elements are in flight at once.
 template <int Width> __device__ inline Acc fold_every_nth(const Params& p, SegmentRange range, int first, BadIndex& bad_index) {
-    constexpr int RUN = 4;
+    constexpr int RUN_LENGTH = 4;
     const Fold fold;
     Acc total = Fold::identity();
-    for (i64 start = range.begin + first; start < range.end; start += RUN * Width) {
+    for (i64 start = range.begin + first; start < range.end; start += RUN_LENGTH * Width) {
         const i64 left = range.end - start;
-        const int count = left > (RUN - 1) * Width ? RUN : (static_cast<int>(left) + Width - 1) / Width;
-        Values values[RUN];
+        const int count = left > (RUN_LENGTH - 1) * Width ? RUN_LENGTH : (static_cast<int>(left) + Width - 1) / Width;
+        Values values[RUN_LENGTH];
         #pragma unroll
-        for (int k = 0; k < RUN; k++) {
+        for (int k = 0; k < RUN_LENGTH; k++) {
             if (k < count) values[k] = load_along(p, Offsets<i64, INPUTS>{}, start + k * Width);
         }
-        Results results[RUN];
+        Results results[RUN_LENGTH];
         #pragma unroll
-        for (int k = 0; k < RUN; k++) {
+        for (int k = 0; k < RUN_LENGTH; k++) {
             if (k < count) results[k] = evaluate(p, values[k], bad_index);
         }
         Acc run = Fold::identity();
         #pragma unroll
-        for (int k = 0; k < RUN; k++) {
+        for (int k = 0; k < RUN_LENGTH; k++) {
             if (k < count) run = fold(run, Fold::from_element(results[k].r0, 0));
         }
         total = fold(total, run);

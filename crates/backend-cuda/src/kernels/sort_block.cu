@@ -55,7 +55,7 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
     }
 }
 
-template <class T> __device__ inline T* past(T* first, i64 count) { return first == nullptr ? nullptr : first + count; }
+template <class T> __device__ inline T* offset_if_not_null(T* first, i64 count) { return first == nullptr ? nullptr : first + count; }
 
 #ifdef SEGMENTS
 // Sorts the segments in a list: for each of the first `*count` entries s of `list`, the elements `in[offsets[s]..offsets[s + 1]]`.
@@ -65,14 +65,15 @@ sort_segments(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64*
     for (u32 n = blockIdx.x; n < *count; n += gridDim.x) {
         const i64 begin = offsets[list[n]];
         const i32 length = static_cast<i32>(offsets[list[n] + 1] - begin);
-        sort_row(in + begin, length, length, 0, past(values, begin), past(indices, begin), begin);
+        sort_row(in + begin, length, length, 0, offset_if_not_null(values, begin), offset_if_not_null(indices, begin), begin);
     }
 }
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
 sort_block(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, i64 rows, i32 length, i32 limit, u32 flip) {
     for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
-        sort_row(in + row * length, length, limit, flip, past(values, row * limit), past(indices, row * limit), 0);
+        sort_row(in + row * length, length, limit, flip, offset_if_not_null(values, row * limit), offset_if_not_null(indices, row * limit),
+                 0);
     }
 }
 #endif

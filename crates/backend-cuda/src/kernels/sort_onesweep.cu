@@ -12,29 +12,29 @@ using namespace cuprum;
 using Key = decltype(sort_key(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int PASSES = sizeof(Key);
 // Number of copies of a block's digit counts, so that lanes of a warp rarely increment the same counter.
-constexpr int COPIES = PASSES <= 2 ? 8 : 16 / PASSES;
+constexpr int COUNTER_COPIES = PASSES <= 2 ? 8 : 16 / PASSES;
 // Size in bytes of the larger of an element and, if indices are sorted too, an index.
-constexpr int MOVED = INDICES && sizeof(ELEMENT) < sizeof(Word) ? sizeof(Word) : sizeof(ELEMENT);
+constexpr int MOVED_BYTES = INDICES && sizeof(ELEMENT) < sizeof(Word) ? sizeof(Word) : sizeof(ELEMENT);
 
 // Counts the digits of all passes in `counts`, an array [row][pass][digit] that must be zeroed. Each block counts one chunk of a row.
 // `flip` is XORed with each digit: 255 for descending order, else 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_count_digits(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length, i64 chunk, i64 chunks, u32 flip) {
-    __shared__ u32 own[PASSES * RADIX * COPIES];
-    for (int i = threadIdx.x; i < PASSES * RADIX * COPIES; i += THREADS) own[i] = 0;
+    __shared__ u32 own[PASSES * RADIX * COUNTER_COPIES];
+    for (int i = threadIdx.x; i < PASSES * RADIX * COUNTER_COPIES; i += THREADS) own[i] = 0;
     __syncthreads();
     const i64 row = blockIdx.x / chunks, begin = blockIdx.x % chunks * chunk, end = begin + chunk < length ? begin + chunk : length;
-    u32* mine = own + threadIdx.x % COPIES;
+    u32* mine = own + threadIdx.x % COUNTER_COPIES;
     for_each_in<THREADS>(in + row * length, begin, end, [&](const ELEMENT& x, i64) {
         const Key key = sort_key(x);
         #pragma unroll
-        for (int p = 0; p < PASSES; p++) atomicAdd(mine + (p * RADIX + byte_at(key, 8 * p)) * COPIES, 1u);
+        for (int p = 0; p < PASSES; p++) atomicAdd(mine + (p * RADIX + byte_at(key, 8 * p)) * COUNTER_COPIES, 1u);
     });
     __syncthreads();
     for (int d = threadIdx.x; d < PASSES * RADIX; d += THREADS) {
         u32 sum = 0;
         #pragma unroll
-        for (int c = 0; c < COPIES; c++) sum += own[d * COPIES + c];
+        for (int c = 0; c < COUNTER_COPIES; c++) sum += own[d * COUNTER_COPIES + c];
         if (sum != 0) atomicAdd(counts + row * PASSES * RADIX + (static_cast<u32>(d) ^ flip), static_cast<Word>(sum));
     }
 }
@@ -56,24 +56,26 @@ struct PassBuffers {
     // Elements and indices between passes, which alternate between two buffers.
     ELEMENT* values[2];
     Word* indices[2];
-    // Row strides of `indices`, in elements.
+    // Row stride of each buffer in `indices`, in elements.
     i64 pitches[2];
     // Outputs, `limit` elements per row. `values` may be null.
     ELEMENT* out_values;
     i64* out_indices;
 };
 
-// Returns the number of elements with digit threadIdx.x in all tiles of a row before `tile`. `states` has the row's look-back states.
+// Returns how many elements with digit threadIdx.x the tiles before `tile` contain, in one row. `states` has the row's look-back states.
 __device__ inline Word count_in_tiles_before(const Word* states, i64 tile) {
     using S = LookBackState<Word>;
-    constexpr int LOOK = 4;
+    constexpr int TILES_PER_READ = 4;
     Word before = 0;
-    for (i64 nearest = tile - 1;; nearest -= LOOK) {
-        Word words[LOOK];
+    for (i64 nearest = tile - 1;; nearest -= TILES_PER_READ) {
+        Word words[TILES_PER_READ];
         #pragma unroll
-        for (int k = 0; k < LOOK; k++) words[k] = nearest - k >= 0 ? load_relaxed(states + (nearest - k) * RADIX + threadIdx.x) : S::PREFIX;
+        for (int k = 0; k < TILES_PER_READ; k++) {
+            words[k] = nearest - k >= 0 ? load_relaxed(states + (nearest - k) * RADIX + threadIdx.x) : S::PREFIX;
+        }
         #pragma unroll
-        for (int k = 0; k < LOOK; k++) {
+        for (int k = 0; k < TILES_PER_READ; k++) {
             while (S::is_empty(words[k])) words[k] = load_relaxed(states + (nearest - k) * RADIX + threadIdx.x);
             before += words[k] & S::COUNT;
             if (S::is_prefix(words[k])) return before;
@@ -86,7 +88,7 @@ __device__ inline Word count_in_tiles_before(const Word* states, i64 tile) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 sort_pass(const __grid_constant__ PassBuffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
           Word* states, Word* next_states, i64 length, i64 limit, i64 tiles, u32 pass, u32 flip) {
-    __shared__ RankingStorage<MOVED> storage;
+    __shared__ RankingStorage<MOVED_BYTES> storage;
     __shared__ i64 where[RADIX];
     __shared__ u32 sums[RADIX / 32];
     __shared__ u32 shared_ticket;

@@ -23,7 +23,7 @@ __device__ inline u32 lanes_with_digit(u32 digit) {
     return same;
 }
 
-// Number of elements with each digit, for each warp of a block.
+// For each warp of a block, the number of its elements with each digit.
 struct DigitCounts {
     u32 of_warp[WARPS][RADIX];
 };
@@ -33,8 +33,8 @@ struct DigitCounts {
 constexpr u32 DIGIT_SHIFT = 16, RANK_MASK = (1u << DIGIT_SHIFT) - 1;
 static_assert(TILE <= static_cast<int>(RANK_MASK), "ranks of 16 bits");
 
-// Adds to the rank bits of each codes[k] the number of earlier items of this warp with the same digit. counts.of_warp[warp] receives the
-// warp's number of items with each digit.
+// Adds the number of earlier items of this warp with the same digit to the rank bits of `codes[k]`, for each item k. Writes the number of
+// the warp's items with each digit to `counts.of_warp[warp]`.
 __device__ inline void rank_in_warp(DigitCounts& counts, u32 (&codes)[ITEMS]) {
     const int lane = threadIdx.x % 32;
     u32* own = counts.of_warp[threadIdx.x / 32];
@@ -52,7 +52,7 @@ __device__ inline void rank_in_warp(DigitCounts& counts, u32 (&codes)[ITEMS]) {
     }
 }
 
-// Returns the tile's number of elements with digit threadIdx.x. All warps must have counted their elements before.
+// Returns the number of elements of the tile with digit threadIdx.x. All warps must have called `rank_in_warp` before.
 __device__ inline u32 tile_digit_count(const DigitCounts& counts) {
     u32 total = 0;
     #pragma unroll
@@ -78,7 +78,7 @@ template <class Count> __device__ inline Count sum_lower_threads(Count* sums, Co
     return below;
 }
 
-// Replaces each warp's count of digit threadIdx.x by the rank of the warp's first element with this digit. `start` is the rank of the
+// Replaces each warp's count of digit threadIdx.x with the rank of the warp's first element with this digit. `start` is the rank of the
 // tile's first element with this digit.
 __device__ inline void counts_to_starts(DigitCounts& counts, u32 start) {
     #pragma unroll
@@ -89,7 +89,7 @@ __device__ inline void counts_to_starts(DigitCounts& counts, u32 start) {
     }
 }
 
-// Converts ranks within warps, in the rank bits of `codes`, to ranks within the tile. Returns the rank of the tile's first element with
+// Converts the rank bits of `codes` from ranks within a warp to ranks within the tile. Returns the rank of the tile's first element with
 // digit threadIdx.x. `total` is the tile's number of elements with this digit. All threads of the block must call this function after all
 // warps have called `rank_in_warp`. `counts` is invalid afterwards.
 __device__ inline u32 rank_in_tile(DigitCounts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {

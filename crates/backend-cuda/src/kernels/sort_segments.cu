@@ -18,8 +18,8 @@ struct SegmentLists {
     i64 longest[LISTS];  // maximum segment length of each list
 };
 
-// Writes the index of the first segment that starts in or after each tile to `cuts`, which has `tiles` + 1 elements. Appends segments
-// longer than MAX_SHORT to the list for their length.
+// For each tile, writes the index of the first segment that starts in or after the tile to `cuts`, which has `tiles` + 1 elements. Appends
+// each segment longer than MAX_SHORT to the list for its length.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, SegmentLists lists, u32* counts) {
     const i64 n = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;

@@ -11,9 +11,11 @@ using Acc = choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type;
 
 constexpr int THREADS = 256;
 constexpr int TEAMS = THREADS / TEAM;
-// Maximum lengths of a row that one team computes, and that one warp computes. A whole block computes each longer row.
+// In products with a vector, a team computes each row of at most MAX_TEAM_LENGTH elements. A warp computes longer rows of at most
+// MAX_WARP_LENGTH elements, and a block computes all others.
 constexpr i64 MAX_TEAM_LENGTH = 32 * TEAM, MAX_WARP_LENGTH = 2048;
-// Maximum length of a row that one team multiplies by a matrix. The threads of a team do not share the elements of the row.
+// In products with a matrix, a team computes each row of at most this many elements, and a block each longer row. The limit does not depend
+// on TEAM, because every thread of a team reads all elements of the row.
 constexpr i64 MAX_MATRIX_TEAM_LENGTH = 128;
 
 __device__ inline Acc zero() { return cast<Acc>(T()); }
@@ -57,7 +59,7 @@ struct Matrix {
     const T* values;
     i64 rows, columns, count;
 
-    // Returns the elements of a row. If its bounds are invalid, sets `bad` and returns an empty range.
+    // Returns the range of elements of row `number`. If the bounds of the row are invalid, sets `bad` and returns an empty range.
     __device__ RowRange row(i64 number, BadNumber& bad) const {
         if (number >= rows) return {0, 0};
         const i64 begin = indptr[number], end = indptr[number + 1];

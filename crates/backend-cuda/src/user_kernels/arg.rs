@@ -54,8 +54,8 @@ impl<'a> Arg<'a> {
         Arg(ArgValue::Read(ArrayArg { array, strided: true }))
     }
 
-    /// Returns an argument like [`Arg::strided`] for an array that the kernel writes. A launch fails if the array's memory has other owners,
-    /// because a copy would change the strides.
+    /// Returns an argument like [`Arg::strided`] for an array that the kernel writes. A launch fails if the array's memory has other
+    /// owners, because a copy would change the strides.
     pub fn strided_mut(array: &'a mut NdArray) -> Arg<'a> {
         Arg(ArgValue::Write(ArrayArg { array, strided: true }))
     }
@@ -180,8 +180,8 @@ pub(super) fn evaluate_and_check_args(kernel: &str, device: Device, args: &mut [
     Ok(())
 }
 
-/// Returns the bytes of the parameters for `args`, which must have passed [`evaluate_and_check_args`]. Makes each array that the kernel writes the only
-/// owner of its memory.
+/// Returns the bytes of the parameters for `args`, which must have passed [`evaluate_and_check_args`]. Makes each array that the kernel
+/// writes the only owner of its memory.
 pub(super) fn prepare_args(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
     args.iter_mut().map(Arg::parameter_bytes).collect()
 }

@@ -232,7 +232,7 @@ impl<K: Clone> Specializations<K> {
         Specializations { kernels: SingleFlight::default(), ..self }
     }
 
-    /// Returns the compiled specialisation `used`. The first call compiles it by `make`.
+    /// Returns the compiled specialisation `used`. The first call compiles it with `make`.
     pub fn get_or_compile(&self, used: &Specialization, make: impl FnOnce(&Specialization) -> Result<K>) -> Result<K> {
         let key = used.cache_key();
         let mut hasher = FxHasher::default();

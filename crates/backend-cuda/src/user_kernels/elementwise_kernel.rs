@@ -65,9 +65,8 @@ impl ElementwiseKernel {
     /// Runs the kernel on `args`, and returns one new array of the inputs' common shape per output. Does not wait for the device.
     ///
     /// # Errors
-    /// For the wrong number or dtypes of inputs, inputs on different devices or not on a CUDA device, and shapes that do not
-    /// broadcast. [`Error::Backend`](cuprum_core::Error::Backend) with the compiler's log and line if the code does not
-    /// compile.
+    /// Returns an error for the wrong number or dtypes of inputs, inputs on different devices or not on a CUDA device, and shapes that do
+    /// not broadcast. [`Error::Backend`](cuprum_core::Error::Backend) with the compiler's log and line if the code does not compile.
     ///
     /// # Safety
     /// The code reads raw arrays only within bounds, writes only its outputs and local variables, and assigns every output.

@@ -8,7 +8,7 @@ pub(super) const OP: &str = "RawKernel";
 /// Maximum number of threads per block along x, y and z, for every device since compute capability 3.0 (CUDA C++ Programming Guide,
 /// "Technical Specifications per Compute Capability").
 const MAX_BLOCK_EXTENTS: [u32; 3] = [1024, 1024, 64];
-/// Maximum number of blocks along x, y and z, from the same source.
+/// Maximum number of blocks along x, y and z, from the same source as [`MAX_BLOCK_EXTENTS`].
 const MAX_GRID_EXTENTS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 /// Grid, block and dynamic shared memory of a launch.

@@ -99,12 +99,13 @@ impl ReductionKernel {
     /// # Errors
     /// [`Error::Value`](cuprum_core::Error::Value) for invalid declarations, more than one output, or an output whose dtype
     /// no input determines.
-    pub fn new(of: ReductionDefinition) -> Result<ReductionKernel> {
-        let declared = Declaration::new(OP, of.inputs, of.output, of.name)?;
+    pub fn new(definition: ReductionDefinition) -> Result<ReductionKernel> {
+        let declared = Declaration::new(OP, definition.inputs, definition.output, definition.name)?;
         if declared.outputs.len() != 1 {
             return Err(declared.value_error("a reduction has one output"));
         }
-        let [map, reduce, post, identity] = [of.map, of.reduce, of.post, of.identity].map(str::to_owned);
+        let expressions = [definition.map, definition.reduce, definition.post, definition.identity];
+        let [map, reduce, post, identity] = expressions.map(str::to_owned);
         Ok(ReductionKernel(Arc::new(KernelParts { declared, map, reduce, post, identity, preamble: String::new(), options: Vec::new() })))
     }
 
@@ -123,9 +124,9 @@ impl ReductionKernel {
     /// Reduces `args` over `axes`, or over all axes if `axes` is `None`. Does not wait for the device.
     ///
     /// # Errors
-    /// For the wrong number or dtypes of inputs, inputs on different devices or not on a CUDA device, shapes that do not
-    /// broadcast, invalid axes, and empty reductions without an identity. [`Error::Backend`](cuprum_core::Error::Backend)
-    /// with the compiler's log and line if the code does not compile.
+    /// Returns an error for the wrong number or dtypes of inputs, inputs on different devices or not on a CUDA device, and shapes that do
+    /// not broadcast. Also returns an error for invalid axes and for empty reductions without an identity.
+    /// [`Error::Backend`](cuprum_core::Error::Backend) with the compiler's log and line if the code does not compile.
     ///
     /// # Safety
     /// The code reads raw arrays only within bounds, writes only its output and local variables, and assigns the output.
@@ -206,7 +207,7 @@ pub struct ReductionCall {
 /// without a device. The device of `array` need not exist.
 ///
 /// # Errors
-/// For axes that the array does not have.
+/// Returns an error if the array does not have one of the `axes`.
 pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> {
     let sum = ReductionDefinition {
         inputs: "T x, T factor, raw T from",

@@ -172,26 +172,26 @@ fn is_identifier_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the dtype of the C++ type `of`, if `of` has one meaning in every program. Integer sizes are those of 64-bit Linux.
-fn dtype_of_type(of: &str) -> Option<DType> {
-    let of = of.replace("cuda::std::", "").replace("std::", "").replace("thrust::", "");
-    let complex: String = of.chars().filter(|c| !c.is_whitespace()).collect();
+/// Returns the dtype of `cpp_type`, if this C++ type has one meaning in every program. Integer sizes are those of 64-bit Linux.
+fn dtype_of_type(cpp_type: &str) -> Option<DType> {
+    let cpp_type = cpp_type.replace("cuda::std::", "").replace("std::", "").replace("thrust::", "");
+    let complex: String = cpp_type.chars().filter(|c| !c.is_whitespace()).collect();
     let complex = complex.trim_start_matches("const");
     match complex.trim_end_matches("const") {
         "complex<float>" => return Some(DType::C64),
         "complex<double>" => return Some(DType::C128),
         _ => {}
     }
-    if let Some((_, own)) = of.split_once("cuprum::") {
+    if let Some((_, own)) = cpp_type.split_once("cuprum::") {
         let own = identifiers(own).next().unwrap_or_default();
         return DType::ALL.into_iter().find(|&d| crate::codegen::ctype(d) == own);
     }
-    if of.contains(['<', ':', '&', '*']) {
+    if cpp_type.contains(['<', ':', '&', '*']) {
         return None;
     }
     const QUALIFIERS: [&str; 5] = ["const", "volatile", "__restrict__", "__grid_constant__", "int"];
     let mut is_int = false;
-    let mut rest: Vec<&str> = identifiers(&of).inspect(|w| is_int |= *w == "int").filter(|w| !QUALIFIERS.contains(w)).collect();
+    let mut rest: Vec<&str> = identifiers(&cpp_type).inspect(|w| is_int |= *w == "int").filter(|w| !QUALIFIERS.contains(w)).collect();
     rest.sort_unstable();
     Some(match (rest.as_slice(), is_int) {
         (["bool"], false) => DType::Bool,

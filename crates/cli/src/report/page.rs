@@ -20,7 +20,7 @@ svg line{stroke:var(--line)}.sweeps{display:flex;flex-wrap:wrap}figure{margin:.5
 svg text[class^=c]{stroke:none}@media print{body{max-width:none;background:#fff;color:#000}table{display:table;font-size:9px}}";
 
 /// The rules that make the measurements comparable, as shown on the page.
-const RULES: [&str; 5] = [
+const MEASUREMENT_RULES: [&str; 5] = [
     "All libraries compute the same workload with the same dtypes and shapes.",
     "Each peer uses its best public idiom; the scripts of the peers show the code.",
     "Times are medians after warm-up calls: device time on a GPU, time of the call and its evaluation on a CPU.",
@@ -58,7 +58,7 @@ pub fn render(measurements: &Measurements, limits: &[(usize, f64)], machine: &Va
         page += &format!("<p>{}</p>\n", escape(note));
     }
     page += &describe_machine(machine);
-    page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
+    page += &format!("<h2>Rules</h2>\n<ul>{}</ul>\n", MEASUREMENT_RULES.iter().map(|rule| format!("<li>{rule}</li>")).collect::<String>());
     page += &summary(&rows);
     page += &ratios_chart(&rows);
     page += &sweeps::charts(&rows, &measurements.peer_names());
@@ -117,7 +117,7 @@ fn summary(rows: &[Row]) -> String {
 
 /// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, the others to the right.
 fn ratios_chart(rows: &[Row]) -> String {
-    // Rows of several sizes have curves of their own.
+    // Workloads whose names state a size have no bar. `sweeps::charts` shows their times as curves.
     let single = rows.iter().filter(|r| sweeps::function_and_power(r.workload).is_none());
     let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {

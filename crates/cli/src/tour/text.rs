@@ -1,6 +1,6 @@
-//! Wrapping of the tour's text to a fixed width.
+//! Wrapping of the text of `cuprum tour` to a fixed width.
 
-/// Maximum width of a line of the tour, in columns.
+/// Maximum width of a line of the output, in columns.
 pub const WIDTH: usize = 100;
 
 /// Returns `count` with the noun `noun`, in the plural unless `count` is 1.

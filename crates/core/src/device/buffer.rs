@@ -36,13 +36,13 @@ pub struct HostBuffer {
 enum MemorySource {
     /// A block of [`host_pool::allocate`].
     Pool,
-    /// The allocation of a vector, with its size and alignment. It counts towards the host memory limit.
+    /// The allocation of a `Vec`, described by its size and alignment. The allocation counts towards the host memory limit.
     Vec(alloc::Layout),
     /// Memory that `owner` frees when it is dropped.
     Other { owner: Box<dyn Any + Send + Sync>, is_writable: bool },
 }
 
-// SAFETY: the memory at `ptr` stays allocated while this value lives. By the contract of the type, shared access only reads the memory.
+// SAFETY: the memory at `ptr` stays allocated while this value lives. By the contract of `HostBuffer`, shared access only reads the memory.
 unsafe impl Send for HostBuffer {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for HostBuffer {}
@@ -147,8 +147,8 @@ impl HostBuffer {
         if !is_inside || !self.is_aligned_for(T::DTYPE) || (T::DTYPE == DType::Bool && !self.has_valid_bools()) {
             return None;
         }
-        // SAFETY: the checks above put the elements inside the initialised memory that `self` keeps allocated, aligned for `T`, with
-        // bytes that are valid for `T`. By the contract of the type, a shared buffer is only read.
+        // SAFETY: by the checks above, the elements are inside the initialised memory that `self` keeps allocated, aligned for `T`, with
+        // bytes that are valid for `T`. By the contract of `HostBuffer`, a shared buffer is only read.
         Some(unsafe { std::slice::from_raw_parts(self.ptr.as_ptr().cast::<T>().add(start), len) })
     }
 
@@ -246,8 +246,8 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Returns the total size in bytes of the memory that host buffers of this process own, and of reserved memory of other allocators.
-    /// Memory of other owners ([`HostBuffer::from_owner`]) does not count.
+    /// Returns the number of bytes of host memory in use: host buffers, and lists of [`Value`](crate::ops::value::Value). Memory of other
+    /// owners ([`HostBuffer::from_owner`]) does not count.
     pub fn bytes_in_use() -> usize {
         host_pool::used_bytes()
     }
@@ -301,7 +301,7 @@ fn normalize_bools(bytes: &mut [u8]) {
 /// Every vector whose length a caller of the library chooses is allocated this way.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] if the limit or the system refuses. [`Vec::reserve`] would abort.
+/// [`Error::OutOfMemory`] if the allocation would exceed the limit or fails. [`Vec::reserve`] would abort the process.
 pub fn try_reserve<T>(op: &'static str, values: &mut Vec<T>, additional: usize) -> Result<()> {
     if values.capacity() - values.len() >= additional {
         return Ok(());
@@ -315,7 +315,7 @@ pub fn try_reserve<T>(op: &'static str, values: &mut Vec<T>, additional: usize) 
 /// Collects an iterator into a vector, as [`Iterator::collect`] does, with fallible allocation.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] if the limit on host memory or the system refuses.
+/// [`Error::OutOfMemory`] if the allocation would exceed the host memory limit or fails.
 pub fn try_collect<T>(op: &'static str, items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     let items = items.into_iter();
     let mut values = Vec::new();
@@ -330,7 +330,7 @@ pub fn try_collect<T>(op: &'static str, items: impl IntoIterator<Item = T>) -> R
 /// Appends `more` to `text` with fallible allocation.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] if the limit on host memory or the system refuses.
+/// [`Error::OutOfMemory`] if the allocation would exceed the host memory limit or fails.
 pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<()> {
     if text.capacity() - text.len() < more.len() {
         let nbytes = text.len().saturating_add(more.len());
@@ -341,10 +341,10 @@ pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<(
     Ok(())
 }
 
-/// Checks that `nbytes` of temporary memory can be allocated, ahead of many small infallible allocations of that total size.
+/// Checks that `nbytes` of temporary memory can be allocated. The caller then makes many small infallible allocations of this total size.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] if the limit on host memory or the system refuses.
+/// [`Error::OutOfMemory`] if the allocation would exceed the host memory limit or fails.
 pub fn check_memory_available(op: &'static str, nbytes: usize) -> Result<()> {
     try_reserve(op, &mut Vec::<u8>::new(), nbytes)
 }
@@ -366,7 +366,8 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     try_reserve("to_vec", &mut out, size)?;
     let base = bytes.as_ptr();
     if layout.is_c_contiguous() {
-        // SAFETY: the check of `layout.extent()` above puts the `size` elements from `offset` inside `bytes`. `out` has capacity for them.
+        // SAFETY: by the check of `layout.extent()` above, the `size` elements from `offset` are inside `bytes`. `out` has capacity for
+        // them.
         unsafe {
             let target = out.as_mut_ptr().cast::<u8>();
             std::ptr::copy_nonoverlapping(base.add(layout.offset() * item), target, size * item);
@@ -379,7 +380,8 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     }
     for at in element_offsets(layout) {
         let mut element = [0u8; size_of::<crate::Complex<f64>>()];
-        // SAFETY: `at` is within `layout.extent()`, which the check above puts inside `bytes`. `element` has the size of the largest dtype.
+        // SAFETY: `at` is within `layout.extent()`, which is inside `bytes` by the check above. `element` has the size of the largest
+        // dtype.
         unsafe { std::ptr::copy_nonoverlapping(base.offset(at * item as isize), element.as_mut_ptr(), item) };
         if T::DTYPE == DType::Bool {
             normalize_bools(&mut element[..1]);

@@ -27,16 +27,16 @@ pub struct ReceivedPiece {
     pub nbytes: usize,
 }
 
-/// The place of a communicator in its group.
+/// Arguments for a new [`Communicator`]: its group, its rank in the group, and its device.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The group's identifier, from [`CollectiveLibrary::new_id`] of one rank.
+    /// The group's identifier. One rank creates it by [`CollectiveLibrary::new_id`] and sends it to the others.
     pub id: &'a [u8],
-    /// Number of ranks.
+    /// Number of ranks in the group.
     pub size: usize,
     /// The rank of this process.
     pub rank: usize,
-    /// The device of this process.
+    /// The device of this rank.
     pub device: Device,
 }
 
@@ -45,36 +45,38 @@ pub type KeepWaiting<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// The connection of one device to the devices of the other ranks.
 pub trait Communicator: Send + Sync {
-    /// Queues sends and receives as one group on the device's current stream. Returns the received buffers in the order of `receives`.
+    /// Queues all `sends` and `receives` together on this thread's current stream of the device. Returns the received buffers in the order
+    /// of `receives`.
     ///
-    /// Pieces between the same two ranks match in order. The buffers of `sends` may be dropped afterwards.
+    /// The n-th piece that one rank sends to another is the n-th piece that the other receives from it. The caller may drop the buffers of
+    /// `sends` after this call.
     ///
     /// # Errors
     /// An error of the library or the device, or the error of `keep_waiting`. The communicator is unusable afterwards.
     fn exchange(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>>;
 
-    /// Returns the first asynchronous error of the library.
+    /// Returns `Err` with the first asynchronous error of the library, if there is one.
     fn check(&self) -> Result<()>;
 
     /// Ends all exchanges, the queued ones included. Received buffers then have undefined contents. A second call has no effect.
     fn abort(&self);
 }
 
-/// A library that connects the devices of one kind. A backend submits it through `inventory`.
+/// A library that moves data between devices of one kind in several processes, such as NCCL. A backend submits it through `inventory`.
 pub struct CollectiveLibrary {
-    /// Lower-case name, which is the name of a mesh's engine.
+    /// Lower-case name, such as `nccl`. `Mesh::engine_name` returns it for a mesh that uses the library.
     pub name: &'static str,
     /// Name of the device kind.
     pub device: &'static str,
-    /// Finds the library. Returns its path, or in one line why it is missing.
+    /// Finds the library. Returns its path, or `Err` with a one-line reason if the library is missing.
     pub locate: fn() -> std::result::Result<String, String>,
-    /// Loads the library. Returns its version, or in one line why it cannot be used.
+    /// Loads the library. Returns its version, or `Err` with a one-line reason if the library cannot be used.
     pub load: fn() -> std::result::Result<String, String>,
-    /// Returns an identifier of the physical device, which no other device of any machine has.
+    /// Returns an identifier of the physical device that is unique across all machines.
     pub device_id: fn(Device) -> Result<Vec<u8>>,
     /// Returns the identifier of a new group.
     pub new_id: fn() -> Result<Vec<u8>>,
-    /// Joins a group. Waits for all of its ranks.
+    /// Joins a group. Waits until all ranks of the group have joined.
     pub join: fn(Place, KeepWaiting) -> Result<Box<dyn Communicator>>,
 }
 inventory::collect!(CollectiveLibrary);

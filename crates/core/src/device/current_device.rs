@@ -132,7 +132,7 @@ pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-const PARSE_FUNCTION: &str = "Device::parse";
+const PARSE_FUNCTION_NAME: &str = "Device::parse";
 
 fn parse_device(text: &str) -> Result<Device> {
     let t = text.trim().to_ascii_lowercase();
@@ -146,12 +146,12 @@ fn parse_device(text: &str) -> Result<Device> {
         let message = format!(
             "'{text}' is not a device; use auto{known}, or one with a number such as cuda:0 (features of cuprum link more backends)"
         );
-        Error::value(PARSE_FUNCTION, message)
+        Error::value(PARSE_FUNCTION_NAME, message)
     })?;
     let ordinal: u16 =
-        number.parse().map_err(|_| Error::value(PARSE_FUNCTION, format!("'{number}' in '{text}' is not a device number")))?;
+        number.parse().map_err(|_| Error::value(PARSE_FUNCTION_NAME, format!("'{number}' in '{text}' is not a device number")))?;
     let device = Device::new(DeviceKind::intern(kind)?, ordinal);
-    driver(device).map_err(|e| e.with_function_name(PARSE_FUNCTION))?;
+    driver(device).map_err(|e| e.with_function_name(PARSE_FUNCTION_NAME))?;
     Ok(device)
 }
 

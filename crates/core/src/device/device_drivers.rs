@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::settings;
 use crate::types::device::{Device, DeviceKind, MAX_KINDS};
 
-/// Functions that open and list devices. The registry of accelerators submits them through `inventory`, because this layer cannot import
-/// the registry.
+/// Functions that open and list devices. The registry of accelerators submits them through `inventory`, because the module `device` does
+/// not depend on the registry.
 pub(crate) struct DeviceSource {
     /// Opens a device.
     pub open: fn(Device) -> Result<Box<dyn DeviceDriver>>,

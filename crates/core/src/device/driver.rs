@@ -45,8 +45,8 @@ pub trait DeviceEvent: Send + Sync {
 
 /// The driver of a device: memory, copies, synchronisation.
 ///
-/// Each kind of device has a chain of accelerators, which dispatch tries in order. The last one is the device's own accelerator, the
-/// fallback of every call (base). It provides the drivers of all devices of its kind ([`Accelerator::base`](crate::Accelerator::base)).
+/// Each kind of device has a chain of accelerators, which dispatch tries in order. The last accelerator is the device's own, called base,
+/// and is the fallback of every call. It provides the drivers of all devices of its kind ([`Accelerator::base`](crate::Accelerator::base)).
 pub trait DeviceDriver: Send + Sync {
     /// Allocates `nbytes` of memory with undefined contents, for work that is queued on `stream` afterwards.
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;
@@ -142,7 +142,7 @@ pub trait DeviceDriver: Send + Sync {
 pub trait DeviceGraph: Send + Sync {
     /// Queues the graph on `stream`, after all pending work that uses the graph's arrays.
     fn launch(&self, stream: Stream) -> Result<()>;
-    /// Returns whether the graph keeps `buffer` alive.
+    /// Returns whether the graph keeps `buffer` alive, because the captured work uses it.
     fn keeps_alive(&self, buffer: &dyn Buffer) -> bool;
     /// Returns the number of kernels, copies and fills in the graph.
     fn node_count(&self) -> usize;

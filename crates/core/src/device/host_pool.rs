@@ -28,7 +28,7 @@ const MAX_SMALL_BLOCK: usize = 32 << 10;
 /// Maximum number of blocks that a thread caches per size class.
 const MAX_CACHED_PER_CLASS: usize = 8;
 /// Size of a huge page in bytes. A block of at least this size has its own memory mapping.
-const HUGE_PAGE: usize = 2 << 20;
+const HUGE_PAGE_SIZE: usize = 2 << 20;
 
 /// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`Reservation`], [`add_used`]).
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -40,11 +40,11 @@ static POOL: Mutex<LargeBlockCache> =
 /// The cache of free large blocks, by block size.
 struct LargeBlockCache {
     classes: BTreeMap<usize, Vec<FreeBlock>>,
-    /// Number of free operations so far. Serves as the time stamp that orders blocks by age.
+    /// Number of blocks added to the cache so far. Serves as the time stamp that orders free blocks by age.
     clock: u64,
-    /// Bytes obtained from the system, in use and free.
+    /// Bytes of all large blocks obtained from the system, whether in use or free.
     reserved: usize,
-    /// Bytes in free blocks.
+    /// Bytes of the free blocks in this cache.
     cached: usize,
     hits: u64,
     misses: u64,
@@ -60,7 +60,7 @@ struct FreeBlock {
 unsafe impl Send for FreeBlock {}
 
 /// Free blocks that are removed from the cache and returned to the system, with their sizes.
-type Evicted = SmallVec<[(FreeBlock, usize); 4]>;
+type EvictedBlocks = SmallVec<[(FreeBlock, usize); 4]>;
 
 fn lock_pool() -> MutexGuard<'static, LargeBlockCache> {
     POOL.lock().unwrap_or_else(|e| e.into_inner())
@@ -100,7 +100,7 @@ pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
     }
 }
 
-/// Counts `nbytes` of another allocator as used, even if the total exceeds the limit: the memory is allocated already.
+/// Adds `nbytes` from another allocator to the used memory, even beyond the limit, because the memory is allocated already.
 pub(crate) fn add_used(nbytes: usize) {
     let now = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes);
     if PEAK_BYTES.load(Ordering::Relaxed) < now {
@@ -108,7 +108,7 @@ pub(crate) fn add_used(nbytes: usize) {
     }
 }
 
-/// Subtracts `nbytes` that [`add_used`] added to the used memory.
+/// Subtracts from the used memory `nbytes` that [`add_used`] has added.
 pub(crate) fn subtract_used(nbytes: usize) {
     USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
 }
@@ -151,7 +151,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
         release_all(evicted);
         return;
     }
-    let (index, size) = small_class(nbytes);
+    let (index, size) = small_size_class(nbytes);
     let kept = THREAD_CACHE.try_with(|lists| {
         let list = &mut lists.borrow_mut().0[index];
         list.len() < MAX_CACHED_PER_CLASS && (list.push(block), true).1
@@ -175,19 +175,19 @@ fn cache_limit() -> usize {
 // ---- small blocks ----
 
 /// Number of size classes of small blocks: four per power of two, starting at a cache line.
-const SMALL_CLASSES: usize = 40;
+const SMALL_CLASS_COUNT: usize = 40;
 
 /// The free small blocks of a thread, by size class.
-struct ThreadCache([Vec<NonNull<u8>>; SMALL_CLASSES]);
+struct ThreadCache([Vec<NonNull<u8>>; SMALL_CLASS_COUNT]);
 
 impl ThreadCache {
-    const EMPTY_CACHE: ThreadCache = ThreadCache([const { Vec::new() }; SMALL_CLASSES]);
+    const EMPTY_CACHE: ThreadCache = ThreadCache([const { Vec::new() }; SMALL_CLASS_COUNT]);
 }
 
 impl Drop for ThreadCache {
     fn drop(&mut self) {
         for (index, list) in self.0.iter_mut().enumerate() {
-            list.drain(..).for_each(|block| system::release(block, small_size(index)));
+            list.drain(..).for_each(|block| system::release(block, small_block_size(index)));
         }
     }
 }
@@ -197,7 +197,7 @@ thread_local! {
 }
 
 /// Returns the index and the block size of the smallest size class that holds `nbytes`.
-fn small_class(nbytes: usize) -> (usize, usize) {
+fn small_size_class(nbytes: usize) -> (usize, usize) {
     let lines = nbytes.div_ceil(ALIGNMENT).max(1);
     let index = match lines {
         1..=4 => lines - 1,
@@ -207,17 +207,17 @@ fn small_class(nbytes: usize) -> (usize, usize) {
             4 * (octave - 1) + (lines - (1 << octave)).div_ceil(step) - 1
         }
     };
-    (index, small_size(index))
+    (index, small_block_size(index))
 }
 
 /// Returns the block size of the size class `index` of small blocks, in bytes.
-fn small_size(index: usize) -> usize {
+fn small_block_size(index: usize) -> usize {
     let lines = if index < 4 { index + 1 } else { (index % 4 + 5) << (index / 4 - 1) };
     lines * ALIGNMENT
 }
 
 fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
-    let (index, size) = small_class(nbytes);
+    let (index, size) = small_size_class(nbytes);
     let kept = THREAD_CACHE.try_with(|lists| lists.borrow_mut().0[index].pop()).ok().flatten();
     if let (Some(block), true) = (kept, zero) {
         // SAFETY: `block` has `size >= nbytes` bytes, and the cache of this thread had the only pointer to it.
@@ -265,7 +265,7 @@ impl LargeBlockCache {
     }
 
     /// Caches the free `block`. Returns the blocks that are evicted so that at most `max_bytes` stay cached.
-    fn cache_block(&mut self, block: NonNull<u8>, size: usize, max_bytes: usize) -> Evicted {
+    fn cache_block(&mut self, block: NonNull<u8>, size: usize, max_bytes: usize) -> EvictedBlocks {
         self.clock += 1;
         self.classes.entry(size).or_default().push(FreeBlock { block, since: self.clock });
         self.cached += size;
@@ -273,10 +273,10 @@ impl LargeBlockCache {
     }
 
     /// Removes the blocks that have been free longest until at most `max_bytes` are cached, and returns them.
-    fn evict(&mut self, max_bytes: usize) -> Evicted {
-        let mut evicted = Evicted::new();
+    fn evict(&mut self, max_bytes: usize) -> EvictedBlocks {
+        let mut evicted = EvictedBlocks::new();
         while self.cached > max_bytes {
-            // Each list is ordered by age, so its first block has been free longest.
+            // Free blocks of one size are ordered by age, so the first block of each list has been free longest.
             let oldest = self.classes.iter().filter_map(|(&size, list)| list.first().map(|f| (f.since, size))).min();
             let Some((list, size)) = oldest.and_then(|(_, size)| Some((self.classes.get_mut(&size)?, size))) else { break };
             evicted.push((list.remove(0), size));
@@ -287,11 +287,11 @@ impl LargeBlockCache {
     }
 }
 
-fn release_all(evicted: Evicted) {
+fn release_all(evicted: EvictedBlocks) {
     evicted.into_iter().for_each(|(free, size)| system::release(free.block, size));
 }
 
-/// Gives all cached large blocks, and the small ones of this thread, back to the system.
+/// Returns all cached large blocks and the cached small blocks of this thread to the system.
 pub(crate) fn free_all() {
     let evicted = lock_pool().evict(0);
     release_all(evicted);
@@ -329,7 +329,8 @@ pub(crate) fn used_bytes() -> usize {
 mod system {
     use super::*;
 
-    /// Allocates `size` zeroed bytes, a positive multiple of [`ALIGNMENT`]. Returns `None` if the system refuses.
+    /// Allocates `size` zeroed bytes, where `size` is a positive multiple of [`ALIGNMENT`]. Returns `None` if the system has too little
+    /// memory.
     pub(super) fn obtain(size: usize) -> Option<NonNull<u8>> {
         if is_mapped(size) {
             return map(size);
@@ -339,7 +340,7 @@ mod system {
         NonNull::new(unsafe { alloc_zeroed(layout) })
     }
 
-    /// Frees a block from `obtain(size)`.
+    /// Frees a block that [`obtain`] returned for the same `size`.
     pub(super) fn release(block: NonNull<u8>, size: usize) {
         if is_mapped(size) {
             return unmap(block, size);
@@ -352,7 +353,7 @@ mod system {
 
     /// Returns whether a block of `size` bytes has its own memory mapping.
     fn is_mapped(size: usize) -> bool {
-        cfg!(all(target_os = "linux", not(miri))) && size >= HUGE_PAGE
+        cfg!(all(target_os = "linux", not(miri))) && size >= HUGE_PAGE_SIZE
     }
 
     /// Maps `size` zeroed bytes aligned to huge pages, and requests huge pages from the operating system. Returns `None` if the mapping
@@ -360,7 +361,7 @@ mod system {
     #[cfg(all(target_os = "linux", not(miri)))]
     fn map(size: usize) -> Option<NonNull<u8>> {
         let size = size.next_multiple_of(4096);
-        let total = size.checked_add(HUGE_PAGE)?;
+        let total = size.checked_add(HUGE_PAGE_SIZE)?;
         // SAFETY: the operating system chooses the address of the new private mapping, so it overlaps no memory in use.
         let start = unsafe {
             let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -369,7 +370,7 @@ mod system {
         if start == libc::MAP_FAILED {
             return None;
         }
-        let before = start.align_offset(HUGE_PAGE);
+        let before = start.align_offset(HUGE_PAGE_SIZE);
         let block = start.wrapping_byte_add(before);
         // SAFETY: the ranges before, in and after `block` are within the new mapping of `total` bytes, at page boundaries.
         // The unmapped ranges are outside `block`, and a failing `madvise` has no effect.
@@ -405,12 +406,12 @@ mod tests {
     #[test]
     fn size_classes_fit_their_requests() {
         for n in (0..=MAX_SMALL_BLOCK).step_by(7).chain([1, 64, 65, 255, 256, 257, 320, 321, MAX_SMALL_BLOCK]) {
-            let (index, size) = small_class(n);
+            let (index, size) = small_size_class(n);
             assert!(
-                index < SMALL_CLASSES && size >= n && size <= (n + n / 4).next_multiple_of(ALIGNMENT).max(ALIGNMENT),
+                index < SMALL_CLASS_COUNT && size >= n && size <= (n + n / 4).next_multiple_of(ALIGNMENT).max(ALIGNMENT),
                 "{n}: {index}, {size}"
             );
-            assert!(index == 0 || small_size(index - 1) < n, "{n} also fits class {index} - 1");
+            assert!(index == 0 || small_block_size(index - 1) < n, "{n} also fits class {index} - 1");
         }
     }
 }

@@ -12,7 +12,7 @@ pub struct MemoryStats {
     pub used: usize,
     /// Maximum of `used` so far.
     pub peak: usize,
-    /// Memory held by the pool: rounded-up blocks of arrays, and free blocks. Excludes host blocks up to 32 KiB.
+    /// Memory held by the pool: the blocks of live arrays, with their rounded-up sizes, and free blocks. Excludes host blocks up to 32 KiB.
     pub reserved: usize,
     /// Memory in free blocks of the pool.
     pub cached: usize,

@@ -25,8 +25,8 @@ pub struct CallRecord {
     /// Shapes of the inputs, or of the outputs if there are no inputs. In the families `Map`, `Reduce`, `Rows` and `Scan`, input shapes are
     /// broadcast. In `Select` and `Histogram`, they are flattened.
     pub shapes: Vec<Vec<usize>>,
-    /// Dtype and shape of each output. Empty if there are no inputs, and for a launch that bypassed dispatch. Outputs of a selection have
-    /// their maximum length.
+    /// Dtype and shape of each output. Empty if there are no inputs, since `dtypes` and `shapes` then describe the outputs, and for a
+    /// launch that bypassed dispatch. Outputs of the family `Select` are recorded with their maximum length.
     pub outputs: Vec<(DType, Vec<usize>)>,
     /// Options that distinguish calls of one operation, such as `axis=1, keepdims`; empty if there are none.
     pub options: String,
@@ -41,7 +41,7 @@ pub struct CallRecord {
     /// The accelerator that tuning tried first, with the reason, if the accelerator order is `auto` (see [`tuning`](crate::tuning)). Else
     /// `None`.
     pub chosen: Option<String>,
-    /// Advice for [`explain`](super::explain): another way to compute the same that is faster or more accurate. `None` if there is none.
+    /// Advice for [`explain`](super::explain): a faster or more accurate way to compute the same result. `None` if there is no advice.
     pub hint: Option<&'static str>,
     /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)). `dtypes` and `shapes` are
     /// then those of all array arguments. `None` for a launch of a graph.
@@ -84,7 +84,7 @@ impl CallRecord {
         }
     }
 
-    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the device's own accelerator.
+    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the name of the device's own (base) accelerator.
     pub(crate) fn of_graph(device: Device, nodes: usize, served_by: Option<&'static str>) -> CallRecord {
         CallRecord {
             op: "graph",

@@ -55,8 +55,8 @@ impl OpFilter {
 /// A function that runs calls of one kernel family, with a declaration of the operations, dtypes and capabilities of the calls that it
 /// takes. Dispatch checks the declaration before it calls the function.
 ///
-/// By default a kernel takes every operation and dtype of its family. The fused expressions of its calls then consist of elementwise
-/// operations of this crate. A kernel that takes more declares a [`Capability`] for it.
+/// By default a kernel takes every operation and dtype of its family, and fused expressions of this crate's elementwise operations. A
+/// kernel that also takes other calls, such as user-defined operations, declares a [`Capability`] for them.
 ///
 /// ```
 /// # use cuprum_core::{Call, DType, DTypeSet, Family, Kernel, Outcome, Result, decline, ops::reduce::SUM};
@@ -106,7 +106,7 @@ impl Kernel {
     }
 }
 
-/// Access to the devices of a device kind, which its own (base) accelerator provides.
+/// Functions that count, check and open the devices of one kind. The own (base) accelerator of the kind provides them.
 #[derive(Debug)]
 pub struct DeviceProvider {
     /// Returns the number of devices. Called only if the probe returned [`Availability::Ready`].
@@ -132,7 +132,8 @@ pub struct Accelerator {
     pub probe: fn() -> Availability,
     /// Kernels, tried in this order.
     pub kernels: &'static [Kernel],
-    /// Access to devices. Set for the device's own accelerator, the fallback of every call (base). `None` for all others.
+    /// Functions that open the devices of the kind, if this is the kind's own (base) accelerator, the fallback of every call. `None` for
+    /// all other accelerators.
     pub base: Option<DeviceProvider>,
 }
 
@@ -153,9 +154,9 @@ pub(crate) struct Chains {
     entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_KINDS],
     /// For each chain of accelerators, the capabilities that at least one of its kernels declares.
     capabilities: [[Capabilities; Family::ALL.len()]; MAX_KINDS],
-    /// Whether the order is `auto`.
+    /// Whether the accelerator order is `auto`.
     is_auto: bool,
-    /// Whether the user set the order. False for the default order.
+    /// Whether the user set the accelerator order. False for the default order.
     is_named: bool,
 }
 
@@ -180,7 +181,7 @@ impl Chains {
 pub struct AcceleratorStatus {
     /// The accelerator.
     pub accelerator: &'static Accelerator,
-    /// Result of its probe.
+    /// Result of the accelerator's probe.
     pub availability: Availability,
     /// Position in the current accelerator order; `None` if the accelerator is not in it.
     pub position: Option<usize>,
@@ -194,13 +195,13 @@ struct RegistryState {
     /// Accelerators registered through [`register`].
     added: Vec<&'static Accelerator>,
     chains: HashMap<Option<Vec<String>>, &'static Chains>,
-    /// The order given to [`set_accelerators`], if it was called. An inner `None` is the default order.
+    /// The accelerator order given to [`set_accelerators`]; `None` before the first call. `Some(None)` is the default order.
     process_order: Option<Option<Vec<String>>>,
 }
 
 static REGISTRY: Mutex<Option<RegistryState>> = Mutex::new(None);
-/// Number of changes to the registry. Each thread stores the number with its cached chains, and looks the chains up again if the number has
-/// changed.
+/// A counter that increases with each change to the registry. Each thread stores the count with its cached chains, and looks the chains up
+/// again if the count has changed.
 static REGISTRY_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
@@ -286,7 +287,7 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
     matches!(availability(accelerator), Availability::Ready(_))
 }
 
-/// Returns the current accelerator order, or `None` for the default: all ready ones by rank.
+/// Returns the current accelerator order, or `None` for the default order: all ready accelerators, sorted by rank.
 ///
 /// # Errors
 /// [`Error::Setting`] if `CUPRUM_ACCELERATORS` names an unknown accelerator.
@@ -408,10 +409,10 @@ pub fn order_is_named() -> bool {
     current_chains().is_ok_and(|c| c.is_named)
 }
 
-/// Returns `Ok` if the user set the accelerator order. Else returns `otherwise` as the reason to decline.
+/// Returns `Ok` if the user set the accelerator order. Otherwise returns `otherwise` as the reason to decline.
 ///
-/// A kernel calls this function for calls that kernels after it are known to run faster. Under an order set by the user, the kernel runs
-/// such calls: the user chose the order, or chose `auto`, under which measurements decide.
+/// A kernel uses this function to decline calls that a later kernel of the default order is known to run faster. If the user set the order,
+/// the kernel runs these calls: the order is the user's choice, or is `auto`, under which measurements decide.
 pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Reason> {
     if order_is_named() { Ok(()) } else { Err(Reason::new(otherwise)) }
 }
@@ -493,7 +494,8 @@ fn kinds_with_base() -> Vec<&'static str> {
     all().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
 }
 
-/// Returns the own (base) accelerator of a device kind, ready or not. Returns `None` if none is registered.
+/// Returns the base accelerator of a device kind, which serves every operation, even if its probe failed. Returns `None` if none is
+/// registered.
 pub(crate) fn base_of_kind(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }

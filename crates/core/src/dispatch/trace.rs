@@ -28,15 +28,15 @@ use crate::error::{Error, Result};
 use crate::settings::{self, SettingCheck};
 
 const TRACE_VARIABLE: &str = "CUPRUM_TRACE";
-/// Maximum number of pending calls, whose device times are not read yet.
+/// Maximum number of pending calls: calls whose device times are not read yet.
 const MAX_PENDING_CALLS: usize = 256;
 /// Number of the row group of host threads in the trace viewer. Each device has a row group with a higher number.
 const HOST_ROW_GROUP: u64 = 0;
-/// Maximum age, in microseconds, of an [`Anchor`] that converts the times of new events. Event times are float32 milliseconds,
+/// Maximum age, in microseconds, of a [`ClockAnchor`] that converts the times of new events. Event times are float32 milliseconds,
 /// which lose precision over time.
-const ANCHOR_VALIDITY: f64 = 4e6;
-/// Age, in microseconds, at which an [`Anchor`] is dropped. All calls that refer to it have been written by then.
-const ANCHOR_RETENTION: f64 = 3600e6;
+const CLOCK_ANCHOR_VALIDITY_MICROS: f64 = 4e6;
+/// Age, in microseconds, at which a [`ClockAnchor`] is dropped. All calls that refer to it have been written by then.
+const CLOCK_ANCHOR_RETENTION_MICROS: f64 = 3600e6;
 
 /// A finished call or [`HostRange`] that is not yet written to the file.
 struct FinishedSpan {
@@ -58,7 +58,7 @@ struct DeviceSpan {
 
 /// A reference time of a device: an event whose host time is known, in microseconds since the start of the trace. Converts device times to
 /// host times.
-struct Anchor {
+struct ClockAnchor {
     device: Device,
     event: Arc<dyn DeviceEvent>,
     at: f64,
@@ -69,7 +69,7 @@ struct Anchor {
 struct Trace {
     path: PathBuf,
     pending: Mutex<VecDeque<FinishedSpan>>,
-    anchors: Mutex<Vec<Anchor>>,
+    anchors: Mutex<Vec<ClockAnchor>>,
     output: Mutex<TraceFile>,
 }
 
@@ -78,7 +78,7 @@ struct TraceFile {
     /// File offset in bytes of the closing bracket, which the next event overwrites.
     end: u64,
     /// Rows of the trace viewer whose names have been written, as (group number, row number).
-    named: Vec<(u64, u64)>,
+    named_rows: Vec<(u64, u64)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -96,7 +96,7 @@ fn open_trace() -> Result<Option<Trace>> {
     let created = File::create(&path).and_then(|mut file| file.write_all(b"[\n]\n").map(|()| file));
     let file = created.map_err(|e| Error::Setting { variable: TRACE_VARIABLE, message: format!("{}: {e}", path.display()) })?;
     now_micros();
-    let output = Mutex::new(TraceFile { file, end: 2, named: Vec::new() });
+    let output = Mutex::new(TraceFile { file, end: 2, named_rows: Vec::new() });
     Ok(Some(Trace { path, pending: Mutex::default(), anchors: Mutex::default(), output }))
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn begin_call(stream: Stream) -> Option<OpenCall> {
     let trace = trace()?;
     let before = match stream.device == Device::CPU {
         true => None,
-        // Captured work does not run, so it has no device time.
+        // Work that is captured into a graph does not run now, so it has no device time.
         false if stream.is_capturing() => None,
         false => trace.record_event(stream).inspect_err(|error| tracing::warn!(%error, "the device is not traced")).ok(),
     };
@@ -229,16 +229,17 @@ impl Drop for HostRange {
 }
 
 impl Trace {
-    /// Records an event on `stream`. First records an [`Anchor`] for the device if the device has none younger than [`ANCHOR_VALIDITY`].
+    /// Records an event on `stream`. First records a [`ClockAnchor`] for the device, unless the device has one younger than
+    /// [`CLOCK_ANCHOR_VALIDITY_MICROS`].
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         let (device, now) = (stream.device, now_micros());
         let driver = driver(device)?;
         let mut anchors = lock(&self.anchors);
-        if !anchors.iter().any(|a| a.device == device && now - a.at < ANCHOR_VALIDITY) {
+        if !anchors.iter().any(|a| a.device == device && now - a.at < CLOCK_ANCHOR_VALIDITY_MICROS) {
             let event = driver.record_event(stream)?;
             event.millis_since(event.as_ref())?; // waits until the device has reached the event
-            anchors.retain(|a| now - a.at < ANCHOR_RETENTION);
-            anchors.push(Anchor { device, event: event.into(), at: now_micros() });
+            anchors.retain(|a| now - a.at < CLOCK_ANCHOR_RETENTION_MICROS);
+            anchors.push(ClockAnchor { device, event: event.into(), at: now_micros() });
         }
         driver.record_event(stream)
     }
@@ -273,10 +274,10 @@ impl Trace {
         }
     }
 
-    /// Appends the bars of the finished call or range `ended` to `lines`. The names of their rows come first, unless `output` has them
-    /// already.
+    /// Appends the bars of `ended`, a finished call or range, to `lines`. A row's name precedes the row's first bar, so the name is
+    /// appended unless `output` already has it.
     ///
-    /// The host bar is appended even if reading the device times fails.
+    /// The bar in the thread's row is appended even if reading the device times fails.
     fn push_bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
         let FinishedSpan { name, category, thread, begin, duration, details, on_device } = ended;
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
@@ -300,7 +301,7 @@ impl Trace {
     }
 }
 
-/// Returns the number of the group of rows of `device` in the trace. Each device has its own, and the host another.
+/// Returns the number of the row group of `device` in the trace viewer, distinct from those of other devices and of host threads.
 fn device_row_group(device: Device) -> u64 {
     const MAX_DEVICES_PER_KIND: u64 = 1 << 16;
     1 + device.kind().index() as u64 * MAX_DEVICES_PER_KIND + device.ordinal() as u64
@@ -321,14 +322,14 @@ impl TraceFile {
 
     fn push_row_name(&mut self, group: u64, row: u64, group_name: &str, row_name: &str, lines: &mut Vec<Value>) {
         let named = |kind: &str, name: &str| json!({"name": kind, "ph": "M", "pid": group, "tid": row, "args": {"name": name}});
-        if self.named.contains(&(group, row)) {
+        if self.named_rows.contains(&(group, row)) {
             return;
         }
-        if self.named.iter().all(|(g, _)| *g != group) {
+        if self.named_rows.iter().all(|(g, _)| *g != group) {
             lines.push(named("process_name", group_name));
         }
         lines.push(named("thread_name", row_name));
-        self.named.push((group, row));
+        self.named_rows.push((group, row));
     }
 }
 

@@ -1,11 +1,14 @@
-//! Autotuning (`CUPRUM_ACCELERATORS=auto`): measures accelerators on the caller's data and keeps the fastest per call signature.
+//! Autotuning (`CUPRUM_ACCELERATORS=auto`): measures accelerators on the caller's data and selects the fastest for each call signature.
 //!
-//! The first calls of a signature form a trial. The candidates of a trial are the accelerators that may become the winner. One candidate
-//! serves each call of the trial, so that no work is repeated and no buffer is copied. A candidate first serves one untimed call, because
-//! it may compile, and then a timed call. If the two fastest candidates are close, they are timed again. At most [`MAX_CANDIDATES`]
-//! accelerators are tried, and the losers serve at most [`MAX_LOSING_RUNS`] calls. A program of 1,000 calls loses less than 2 % if no
-//! candidate takes over six times the time of the winner, compilation aside. A candidate that declines or fails is excluded, and the rest
-//! of the chain serves the call.
+//! The signature of a call is a hash of its family, operation, dtypes, fused program and approximate layouts ([`TuningSignature`]).
+//!
+//! The first calls of a signature form a trial. The candidates of a trial are the accelerators that are compared, and the winner is the
+//! fastest. Each call of the trial runs on a single candidate, so that no work is repeated and no buffer is copied. A candidate first
+//! serves one untimed call, because it may compile, and then a timed call. If the two fastest candidates are close, they are timed again.
+//!
+//! At most [`MAX_CANDIDATES`] accelerators are tried, and those other than the winner serve at most [`MAX_LOSING_RUNS`] calls. A program of
+//! 1,000 calls loses less than 2 % if no candidate takes over six times the time of the winner, compilation aside. A candidate that
+//! declines or fails is excluded, and another accelerator of the device serves the call.
 //!
 //! The time of a call is the larger of its host time and its device time, because the larger one bounds the throughput of many such calls.
 //! Winners are stored in memory and in the cache folder, with the versions of all measured components; see [`all_results`]. An accelerator
@@ -30,15 +33,15 @@ use crate::settings::SettingCheck;
 
 pub use tuning_results::{DeviceResults, TuningResult};
 
-/// Maximum number of accelerators measured per call signature: the first ones that accept the call, and the device's own (base)
+/// Maximum number of accelerators measured per call signature: the first ones that accept the call, and the device's base
 /// accelerator.
 pub const MAX_CANDIDATES: usize = 3;
-/// Maximum number of calls per signature that accelerators other than the winner serve.
+/// Maximum number of calls per signature that run on accelerators other than the fastest, to measure them.
 pub const MAX_LOSING_RUNS: usize = 5;
 /// Two candidates of a trial are close if their times differ by at most this factor.
 const CLOSE_RATIO: f64 = 1.25;
 
-/// A candidate of a trial: an accelerator that may become the winner for a call signature.
+/// A candidate of a trial: an accelerator that may be the fastest for a call signature.
 struct Candidate {
     accelerator: &'static Accelerator,
     /// Number of calls that the accelerator has served in this trial.
@@ -49,14 +52,14 @@ struct Candidate {
     excluded: bool,
 }
 
-/// A trial: the measurements of a signature for which no winner has been chosen yet.
+/// A trial: the measurements of a call signature whose fastest accelerator has not been determined yet.
 struct Trial {
     candidates: SmallVec<[Candidate; 4]>,
     /// Whether a thread is measuring an accelerator for this signature. Meanwhile other threads try accelerators in the default order.
     busy: bool,
 }
 
-/// The next step of a trial: a run of a candidate, or the choice of the winner.
+/// The next step of a trial: a run of a candidate, or the end of the trial with the fastest candidate as the winner.
 enum NextStep {
     Run { candidate: usize, timed: bool },
     Decide { winner: usize },
@@ -75,7 +78,8 @@ impl Trial {
 
     /// Returns the next step, or `None` if every candidate is excluded.
     fn next_step(&mut self) -> Option<NextStep> {
-        // The device's own (base) accelerator is always the last candidate and counts towards `MAX_CANDIDATES`.
+        // The last candidate is always the base accelerator of the device, such as `cuda`, which serves every operation. It counts towards
+        // `MAX_CANDIDATES`.
         let accepted = self.candidates.iter().filter(|c| !c.excluded && c.runs > 0).count();
         if accepted + 1 >= MAX_CANDIDATES {
             self.candidates.iter_mut().filter(|c| c.runs == 0 && c.accelerator.base.is_none()).for_each(|c| c.excluded = true);
@@ -109,11 +113,11 @@ type TrialKey = (u64, usize);
 enum TrialStep {
     /// `accelerator`, a candidate of the trial, runs the call. If `timed`, the duration of the call is recorded.
     Run { accelerator: &'static Accelerator, guard: TrialGuard, timed: bool },
-    /// The trial has ended, and `accelerator` is the winner.
+    /// The trial has ended. `accelerator` is the fastest candidate, or the only one that is not excluded.
     Won { accelerator: &'static Accelerator, candidates: SmallVec<[Candidate; 4]> },
 }
 
-/// The accelerator chosen for a signature, and its formatted times for `explain`.
+/// The accelerator chosen for a call signature, and the formatted times of all candidates for `explain`.
 #[derive(Clone)]
 struct ChosenAccelerator {
     accelerator: &'static Accelerator,
@@ -121,11 +125,11 @@ struct ChosenAccelerator {
 }
 
 static TRIALS: Mutex<Option<FxHashMap<TrialKey, Trial>>> = Mutex::new(None);
-/// Number of calls of [`forget`] so far. A thread drops its cached choices if this number differs from the one that it stored with them.
+/// Number of calls of [`forget`] so far. Each thread stores this number with its cached choices, and drops them if the number has changed.
 static CHOICES_GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static CHOICES: RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)> = RefCell::default();
+    static CACHED_CHOICES: RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)> = RefCell::default();
 }
 
 fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, Trial>) -> R) -> R {
@@ -141,7 +145,7 @@ pub(crate) struct Advice {
 }
 
 enum AdviceKind {
-    /// The winner of an earlier trial, with the formatted times.
+    /// The winner of an earlier trial, which is the fastest accelerator. Holds the formatted times of the candidates.
     Chosen(Arc<str>),
     /// The accelerator is a candidate of a trial in progress. The guard excludes other threads from the trial until it is dropped.
     Trial { guard: TrialGuard, timed: bool },
@@ -177,7 +181,7 @@ pub(crate) struct CallTimer {
 
 /// Returns the accelerator to try first for `call`.
 ///
-/// Returns `None` if the chain of accelerators has only one, or if no fastest accelerator is known and trials are not possible.
+/// Returns `None` if `chain` has only one accelerator, or if the fastest accelerator is unknown and `call` cannot be part of a trial.
 pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<Advice>> {
     let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {
@@ -198,8 +202,8 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
     Ok(advance_trial(call, chain, key))
 }
 
-/// Returns the candidate that runs `call` in the trial for `key`, or ends the trial and returns the winner. Returns `None` if another
-/// thread runs a candidate, or if no candidate is left.
+/// Returns the candidate that runs `call` in the trial for `key`, or ends the trial and returns the fastest candidate. Returns `None` if
+/// another thread runs a candidate, or if every candidate is excluded.
 fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<Advice> {
     let step = with_trials(|trials| {
         let trial = trials.entry(key).or_insert_with(|| Trial::new(chain));
@@ -242,12 +246,12 @@ fn find_choice(key: &TrialKey) -> Option<ChosenAccelerator> {
         }
         choices.get(key).cloned()
     };
-    CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
+    CACHED_CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
 }
 
 fn store_choice(key: TrialKey, accelerator: &'static Accelerator, times: String) -> ChosenAccelerator {
     let choice = ChosenAccelerator { accelerator, times: times.into() };
-    let _ = CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
+    let _ = CACHED_CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
     choice
 }
 
@@ -259,7 +263,7 @@ fn describe_call(call: &Call) -> String {
 }
 
 impl Advice {
-    /// Returns whether the advised accelerator is a candidate of a trial, and not the winner of an earlier trial.
+    /// Returns whether the advised accelerator is a candidate of a trial in progress. Returns false for the winner of an earlier trial.
     pub fn is_trial(&self) -> bool {
         matches!(self.kind, AdviceKind::Trial { .. })
     }

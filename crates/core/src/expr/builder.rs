@@ -101,8 +101,8 @@ pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> R
         check_operands(group.name, args, &signature)?;
         common_shape(group.name, args)?;
         let mut array = build_with_dtypes(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
-        // Siblings are the results of one function that one pass computes together, such as those of `divmod`. A result without siblings is
-        // computed alone. It was evaluated already, or was appended to the node of an argument.
+        // Siblings are results of one function, such as `divmod`, that one pass computes together. A result that was evaluated already or
+        // appended to the node of an argument gets no siblings.
         if let Some(inner) = Arc::get_mut(&mut array.0)
             && let Ok(Some(Expression::Elementwise { siblings: of_node, .. })) = inner.expr.get_mut()
         {
@@ -119,7 +119,7 @@ fn array_operands(args: &[Operand]) -> impl Iterator<Item = &NdArray> {
     args.iter().filter_map(|arg| if let Operand::Array(a) = arg { Some(a) } else { None })
 }
 
-/// Returns an error for arrays on different devices, and for scalars that the dtype of their argument in `signature` cannot hold.
+/// Checks that all arrays are on one device, and that each integer scalar fits the dtype that `signature` gives its argument.
 #[inline]
 pub(crate) fn check_operands(name: &'static str, args: &[Operand], signature: &DTypeSignature) -> Result<()> {
     let mut device = None;
@@ -145,12 +145,12 @@ pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims>
     let mut shapes = array_operands(args).map(NdArray::shape);
     match shapes.next() {
         Some(first) if shapes.all(|shape| shape == first) => Ok(Dims::from_slice(first)),
-        _ => broadcast(name, args),
+        _ => broadcast_operand_shapes(name, args),
     }
 }
 
 /// Returns the shape that arguments of different shapes broadcast to.
-fn broadcast(name: &'static str, args: &[Operand]) -> Result<Dims> {
+fn broadcast_operand_shapes(name: &'static str, args: &[Operand]) -> Result<Dims> {
     let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
     for a in array_operands(args) {
         shapes.push(a.shape());
@@ -158,9 +158,11 @@ fn broadcast(name: &'static str, args: &[Operand]) -> Result<Dims> {
     broadcast_shapes(name, &shapes)
 }
 
-/// Returns the size and cost of an operation on `args`. If the size exceeds the limits, evaluates the largest deferred arguments first.
+/// Returns the size and cost of the expression of `op` on `args`. If the size exceeds the limits, evaluates the largest deferred arguments
+/// first.
 ///
-/// Adds the sizes of the arguments, which counts shared nodes several times. Counts shared nodes once only if this sum exceeds the limits.
+/// The size is the sum of the sizes of the arguments, in which a shared node counts several times. If this sum exceeds the limits, the
+/// distinct nodes are counted instead.
 fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
     loop {
         let cost = match op.0.cost {
@@ -202,7 +204,7 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
 struct DistinctNodes {
     deferred: SmallVec<[*const ArrayState; 48]>,
     inputs: SmallVec<[*const ArrayState; 12]>,
-    /// Number of operations of the deferred nodes, which includes appended operations.
+    /// Number of operations in the deferred nodes, including appended operations.
     operations: u32,
 }
 

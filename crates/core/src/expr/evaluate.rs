@@ -175,8 +175,8 @@ impl NdArray {
     /// Runs the expression as one call of the kernel family `Gather` if it is a single `take` with stored indices. Returns `None` for other
     /// expressions.
     fn run_single_take(&self) -> Option<Result<StoredArray>> {
-        // A fused take is a `take` that a fused kernel computes inside an elementwise expression. As a composition of other operations, it
-        // would be one call of the family `Gather` on the whole array.
+        // Only `FUSED_TAKE`, a deferred `take` that can be fused, has the family `Gather` here. Its composition runs the `take` as one call
+        // of the family `Gather`, which reads the whole array `first`.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
         let (first, indices, size) = {
             let guard = self.lock_expression();
@@ -196,10 +196,11 @@ impl NdArray {
         Some(run())
     }
 
-    /// Runs the program of this array in the memory of an input that no other array or expression uses, such as `a` in `a += b`, and
-    /// stores the value.
+    /// Runs the program of this array in place and stores the value. The result overwrites an input that no other array or expression uses,
+    /// such as `a` in `a += b`.
     ///
-    /// Returns false, without any effect, if no input is a candidate. If a candidate turns out to be in use, the result gets new memory.
+    /// Returns false, without any effect, if the program or its inputs are unsuitable. If a second check under the lock rejects every
+    /// input, the result gets new memory.
     fn run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
         let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_conversion()) else { return false };
         let is_candidate = |a: &StoredArray| a.dtype() == self.dtype() && a.has_one_other_handle();
@@ -273,7 +274,7 @@ impl NdArray {
     /// Returns the error `unsupported` if `op` has no composition.
     #[cold]
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
-        // The composition of `astype` would need converted arguments. A conversion that every kernel declines is therefore an error.
+        // The fallback below converts arguments by `astype`. A conversion that every kernel declines would need itself, so it is an error.
         let body = op.0.composite.filter(|_| !op.is_conversion() && op.family() != Family::Gather);
         let args = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { args, .. }) => Some(args.clone()),
@@ -302,7 +303,7 @@ impl NdArray {
         dtype: DType,
         f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>,
     ) -> Result<R> {
-        // An earlier evaluation has already computed this node as part of another array. The node is now evaluated on its own, and its
+        // If an earlier evaluation has already computed this node as part of another array, the node is now evaluated separately and its
         // value is stored. A program that extends `x` and reads `x.sum()` in a loop then takes linear time.
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_unfusable_foreign() || self.is_fold() || !fusion_enabled() {
             self.stored_value()?;
@@ -331,8 +332,8 @@ impl NdArray {
     }
 }
 
-/// Runs `f`, a function of array handles, as the composition of other operations ([`Composite`](crate::op::Composite)) of an operation with
-/// one result.
+/// Calls `f` with `inputs` as [`NdArray`]s, and evaluates the result. With this function, an operation with one result implements its
+/// [`Composite`](crate::op::Composite), a composition of other operations.
 ///
 /// # Errors
 /// Errors of `f` and of the evaluation of its result.

@@ -1,4 +1,4 @@
-//! Flattening of expressions into programs.
+//! Flattening of expressions into programs ([`Program`]). Each step of a program reads an input or computes a value from earlier steps.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,14 +17,14 @@ use crate::program::{Program, StepKind};
 pub(super) struct RowLoop {
     /// Shape of the loop.
     pub shape: Dims,
-    /// Shape of arrays with one element per row: `shape` with extent 1 for the axes from `split` on.
+    /// Shape of arrays with one element per row: `shape` with extent 1 on the axis `split` and all later axes.
     pub results: Dims,
-    /// The first of the axes that form a row.
+    /// Index of the first axis of a row. The last axes, from this one on, form the row.
     pub split: usize,
 }
 
 impl RowLoop {
-    /// Returns the loop that computes `root` in one pass over rows, or `None` if that has no advantage.
+    /// Returns the loop that computes `root` in one pass over rows, or `None` if there is no such loop or the loop has no advantage.
     ///
     /// The loop's shape follows from the first deferred reduction whose argument or result has the shape of `root`.
     pub fn of(root: &NdArray) -> Option<RowLoop> {
@@ -69,9 +69,9 @@ pub(super) struct ProgramBuilder {
     pub program: Program,
     pub inputs: SmallVec<[StoredArray; 4]>,
     seen: SmallVec<[VisitedNode; 12]>,
-    /// Whether the program is a fused input, which cannot have further outputs.
+    /// Whether the program is the fused input of a reduction or scan, and so cannot have further outputs.
     single_output: bool,
-    /// Whether nothing is fused, because the root is an operation of another crate without code for fused kernels.
+    /// Whether all arguments are evaluated first, because another crate defines the root's operation without code for fused kernels.
     unfused: bool,
     /// The row loop, if reductions along rows are steps of the program.
     pub rows: Option<RowLoop>,
@@ -79,12 +79,12 @@ pub(super) struct ProgramBuilder {
     pub declared: Capabilities,
 }
 
-/// A visited node: its step, and the number of references to it from this expression. The node may have other references too.
+/// A shared node that the traversal has visited, with its program step. `references` counts the references from this expression only.
 struct VisitedNode {
     array: NdArray,
     step: u16,
     references: usize,
-    /// Cost of a deferred node; `None` for inputs.
+    /// [`ExpressionWeight::cost`] of a deferred node; `None` for a stored array.
     inner_cost: Option<u32>,
 }
 
@@ -101,8 +101,8 @@ impl ProgramBuilder {
         }
     }
 
-    /// Appends the steps that compute `array` in a loop over `shape`, and returns the last step. `root` is true for the array of the whole
-    /// expression.
+    /// Appends the program steps that compute `array` in a loop over `shape`, and returns the index of the last step. `root` is true if
+    /// `array` is the root of the expression.
     pub fn push_array(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
         // A node with one handle has one reference, so it needs no entry in `seen`.
         let is_shared = !root && Arc::strong_count(&array.0) > 1;
@@ -127,7 +127,7 @@ impl ProgramBuilder {
         Ok(step)
     }
 
-    /// Appends a stored array as an input, broadcast to the loop's shape.
+    /// Appends a stored array as an input of the program, broadcast to the loop's shape. Returns the index of the input's step.
     fn push_input(&mut self, array: &NdArray, shape: &[usize]) -> Result<u16> {
         let stored = array.stored_value()?;
         let step = self.program.push_step(StepKind::Input(self.inputs.len() as u16), stored.dtype(), &[]);
@@ -138,7 +138,7 @@ impl ProgramBuilder {
         Ok(step)
     }
 
-    /// Returns a `Cast` step that converts `step` to `dtype`: an existing step if there is one, else a new step.
+    /// Returns the index of a `Cast` step that converts `step` to `dtype`. Appends the step if the program does not contain it.
     fn push_cast(&mut self, step: u16, dtype: DType) -> u16 {
         let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
         match self.program.steps.iter().position(same) {
@@ -147,7 +147,7 @@ impl ProgramBuilder {
         }
     }
 
-    /// Returns up to three inner nodes whose values the kernel writes as further outputs: the step and the array of each.
+    /// Returns up to three inner nodes whose values the kernel writes as further outputs, each as program step and array.
     ///
     /// A node of the loop's shape is returned if it has references outside this expression and was expensive to compute or computed before.
     /// A node that contains reductions and has one element per row is returned if it has references outside this expression.
@@ -182,8 +182,8 @@ impl ProgramBuilder {
         self.unfused || array.is_unfusable_foreign() || stretched || is_recomputed || self.lacks_kernel_for(array)
     }
 
-    /// Returns whether the first operation of the node of `array` needs a capability that the kernels do not declare. The node then runs as
-    /// a separate call of the kernel family `Map`.
+    /// Returns whether the first operation of the node of `array` needs a capability that the kernels do not declare. The node is then
+    /// evaluated separately.
     pub fn lacks_kernel_for(&self, array: &NdArray) -> bool {
         let capability = array.0.first.and_then(|first| StepKind::Apply(first.op).capability());
         capability.is_some_and(|c| !self.declared.contains(c))
@@ -194,19 +194,19 @@ impl ProgramBuilder {
         self.rows.as_ref().is_some_and(|rows| array.0.weight.folds > 0 && array.shape() == &rows.results[..])
     }
 
-    /// Releases the nodes of the expression, so that only the inputs are held.
+    /// Drops the references to the visited nodes. The builder then keeps only the inputs alive.
     pub fn release_nodes(&mut self) {
         self.seen.clear();
     }
 
-    /// Increments `ArrayState::inlined` of each deferred node that this evaluation computed.
+    /// Counts, in `ArrayState::inlined` of each deferred node with several users, that this program computes the node's value again.
     pub fn mark_inlined(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
             seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Appends the steps of an elementwise expression, and returns the last step.
+    /// Appends the program steps of an elementwise expression, and returns the index of the last step.
     fn push_elementwise(&mut self, first: DeferredOperation, args: &[Operand], then: &[AppendedOperation], shape: &[usize]) -> Result<u16> {
         let mut step = self.push_operation(first, None, args, shape)?;
         for AppendedOperation { operation, previous_result_index, others } in then {
@@ -215,8 +215,9 @@ impl ProgramBuilder {
         Ok(step)
     }
 
-    /// Appends the steps of one operation. `known` is the index and the step of an argument that is already in the program,
-    /// `others` are the remaining arguments.
+    /// Appends the program steps of one operation, and returns the index of the last step.
+    ///
+    /// `known` is the position and the step of an argument that is already in the program. `others` are the remaining arguments.
     fn push_operation(
         &mut self,
         operation: DeferredOperation,
@@ -251,12 +252,12 @@ impl ProgramBuilder {
         })
     }
 
-    /// Returns a step with the value of `step` in `dtype`: `step` itself if it has that dtype, else a `Cast` step.
+    /// Returns the index of a step with the value of `step` in `dtype`: `step` itself if it has that dtype, else a `Cast` step.
     fn step_in_dtype(&mut self, step: u16, dtype: DType) -> u16 {
         if self.program.steps[step as usize].dtype == dtype { step } else { self.push_cast(step, dtype) }
     }
 
-    /// Appends the steps of a reduction along rows.
+    /// Appends the program steps of a reduction along rows, and returns the index of the last step.
     fn push_fold(&mut self, array: &NdArray, fold: &Fold, shape: &[usize]) -> Result<u16> {
         let mut step = self.push_array(&fold.argument, shape, false)?;
         if fold.argument.dtype() != fold.value {

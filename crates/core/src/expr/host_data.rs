@@ -33,7 +33,7 @@ impl<T: Element, S: AsRef<[T]> + ?Sized> IntoElements<T> for &S {}
 
 /// # Host memory without copies
 ///
-/// The elements of an array on the host, borrowed or moved.
+/// These methods borrow or move the elements of an array on the host.
 impl NdArray {
     /// Returns an error unless `T` is the type of the elements.
     pub(crate) fn check_element_type<T: Element>(&self, op: &'static str) -> Result<()> {

@@ -44,10 +44,11 @@ pub(super) struct ArrayState {
     pub dtype: DType,
     pub device: Device,
     pub shape: Dims,
-    /// The operation that computes the value; `None` for arrays created with a value.
+    /// The operation whose result is the value: the last one of an expression with appended operations. `None` for arrays created with a
+    /// value.
     pub op: Option<Op>,
-    /// The first operation of an elementwise expression; `None` for other arrays. The operations appended to it are in
-    /// [`Expression::Elementwise`].
+    /// The first operation of an elementwise expression; `None` for other arrays. [`Expression::Elementwise`] lists the operations appended
+    /// to the first.
     pub first: Option<DeferredOperation>,
     /// Size and cost of the deferred expression.
     pub weight: ExpressionWeight,
@@ -68,7 +69,8 @@ pub(super) enum Expression {
     Fold(Fold),
 }
 
-/// The results of an [`OpGroup`](crate::op::OpGroup), which are computed together while they are alive and deferred.
+/// The results of an [`OpGroup`](crate::op::OpGroup). When one result is evaluated, the same call also computes the
+/// others that are alive and deferred.
 pub(super) type Siblings = OnceLock<SmallVec<[Weak<ArrayState>; 2]>>;
 
 /// The arguments of an operation.
@@ -77,9 +79,9 @@ pub(crate) type Operands = SmallVec<[Operand; 3]>;
 /// Size and cost of a deferred expression, including all deferred arguments.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ExpressionWeight {
-    /// Number of nodes, or more: shared nodes may count once per use.
+    /// Upper bound on the number of nodes. The exact number is lower if a shared node is counted once per use.
     pub nodes: u32,
-    /// Number of stored inputs, or more: inputs of shared nodes may count once per use.
+    /// Upper bound on the number of stored inputs. The exact number is lower if inputs of a shared node are counted once per use.
     pub inputs: u32,
     /// Estimated cost of one element of the expression, in units of one elementary operation such as an addition.
     pub cost: u32,
@@ -122,9 +124,9 @@ pub(crate) struct Fold {
 pub(crate) struct FoldImplementation {
     /// Estimated number of program steps, conversions included.
     pub nodes: u32,
-    /// Appends the reduction of step `values` along rows of `length` elements to a program, and returns the last step.
+    /// Appends the steps that reduce `values`, the index of a step, along rows of `length` elements. Returns the index of the last step.
     pub push: fn(fold: &Fold, program: &mut Program, values: u16, length: usize) -> u16,
-    /// Dispatches the reduction as a call of its own.
+    /// Dispatches the reduction as a separate call.
     pub run: fn(fold: &Fold, output: OutputSpec) -> Result<StoredArray>,
 }
 
@@ -138,7 +140,7 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// Moves the operand out and leaves a placeholder.
+    /// Moves the operand out and leaves the scalar `false` as a placeholder.
     pub(super) fn take_operand(&mut self) -> Operand {
         std::mem::replace(self, Operand::Scalar(Scalar::Bool(false)))
     }
@@ -195,7 +197,7 @@ impl From<StoredArray> for NdArray {
 impl NdArray {
     /// Returns an array on the current device that has a shape but no value: reading it returns `error`.
     ///
-    /// For traits whose functions cannot return an error.
+    /// Trait implementations call this function where the trait does not allow them to return an error.
     #[cold]
     pub(crate) fn failed_array(dtype: DType, shape: &[usize], error: Error) -> NdArray {
         NdArray(Arc::new(ArrayState {
@@ -217,7 +219,7 @@ impl NdArray {
         self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether this array is a deferred operation of another crate that has no code for fused kernels.
+    /// Returns whether the array is deferred and another crate defines its operation without code for fused kernels.
     #[inline]
     pub(super) fn is_unfusable_foreign(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())

@@ -1,4 +1,4 @@
-//! The counters of operations, and the functions by which tests make one fail.
+//! The counters of operations, and the functions with which tests make an operation fail.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,21 +10,21 @@ use super::Point;
 static COUNTED_POINT: AtomicUsize = AtomicUsize::new(0);
 /// Number of operations of the counted kind so far.
 static COUNTED_OPERATIONS: AtomicUsize = AtomicUsize::new(0);
-/// Index of the first operation that fails.
+/// Index of the first operation that fails, among the counted operations.
 static FIRST_FAILING: AtomicUsize = AtomicUsize::new(0);
-/// Number of consecutive operations that fail, from the first one on.
+/// Number of consecutive operations that fail, beginning with number [`FIRST_FAILING`].
 static FAILING_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Index of the operation at which the process ends.
+/// Index of the operation at which the process aborts, among the counted operations; `usize::MAX` for none.
 static ABORTING_OPERATION: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Whether only operations of one thread count: the thread that chose the kind.
-static ONE_THREAD: AtomicBool = AtomicBool::new(false);
+/// Whether only operations of the thread that started the counting are counted ([`Scope::Thread`]).
+static COUNTS_ONE_THREAD_ONLY: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// Whether this thread chose the kind that is counted.
-    static IS_CHOOSER: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread started the counting.
+    static STARTED_COUNTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The threads whose operations count.
+/// The threads whose operations are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// All threads of the process.
@@ -34,10 +34,12 @@ pub enum Scope {
 }
 
 /// Lock that is held while operations are counted.
-static EXCLUSIVE: Mutex<()> = Mutex::new(());
+static COUNTING_LOCK: Mutex<()> = Mutex::new(());
 
 pub fn fails(point: Point) -> bool {
-    if COUNTED_POINT.load(Ordering::Relaxed) != point as usize || (ONE_THREAD.load(Ordering::Relaxed) && !IS_CHOOSER.get()) {
+    if COUNTED_POINT.load(Ordering::Relaxed) != point as usize
+        || (COUNTS_ONE_THREAD_ONLY.load(Ordering::Relaxed) && !STARTED_COUNTING.get())
+    {
         return false;
     }
     let index = COUNTED_OPERATIONS.fetch_add(1, Ordering::Relaxed);
@@ -48,54 +50,54 @@ pub fn fails(point: Point) -> bool {
 }
 
 /// Guard that stops counting when it is dropped, also after a panic of the closure.
-struct Disarm;
+struct StopCountingOnDrop;
 
-impl Drop for Disarm {
+impl Drop for StopCountingOnDrop {
     fn drop(&mut self) {
         COUNTED_POINT.store(0, Ordering::Relaxed);
-        IS_CHOOSER.set(false);
+        STARTED_COUNTING.set(false);
     }
 }
 
-fn run<R>(scope: Scope, point: Point, target: usize, length: usize, abort: usize, f: impl FnOnce() -> R) -> (R, usize) {
-    let _exclusive = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
+fn run_counted<R>(scope: Scope, point: Point, target: usize, length: usize, abort: usize, f: impl FnOnce() -> R) -> (R, usize) {
+    let _exclusive = COUNTING_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     COUNTED_OPERATIONS.store(0, Ordering::Relaxed);
     FIRST_FAILING.store(target, Ordering::Relaxed);
     FAILING_COUNT.store(length, Ordering::Relaxed);
     ABORTING_OPERATION.store(abort, Ordering::Relaxed);
-    ONE_THREAD.store(scope == Scope::Thread, Ordering::Relaxed);
-    IS_CHOOSER.set(true);
+    COUNTS_ONE_THREAD_ONLY.store(scope == Scope::Thread, Ordering::Relaxed);
+    STARTED_COUNTING.set(true);
     COUNTED_POINT.store(point as usize, Ordering::Relaxed);
-    let disarm = Disarm;
+    let guard = StopCountingOnDrop;
     let result = f();
-    drop(disarm);
+    drop(guard);
     (result, COUNTED_OPERATIONS.load(Ordering::Relaxed))
 }
 
 /// Runs `f` while operation number `n` of kind `point` fails, counted from 0 over all threads. Returns the result, and whether `f`
-/// reached that operation. Calls exclude each other; a nested call deadlocks.
+/// reached that operation. Concurrent calls wait for each other, and a nested call deadlocks.
 pub fn with_failure<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
     with_failures(point, n, 1, f)
 }
 
-/// Runs `f` as [`with_failure`] does, while `length` operations from number `n` on fail. With two failures in a row, a retry fails too.
+/// Runs `f` as [`with_failure`] does, while operations `n..n + length` fail. With two failures in a row, a retry fails too.
 pub fn with_failures<R>(point: Point, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
-    let (result, counted) = run(Scope::Process, point, n, length, usize::MAX, f);
+    let (result, counted) = run_counted(Scope::Process, point, n, length, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` as [`with_failure`] does, and counts only the operations in `scope`.
 pub fn with_failure_in<R>(scope: Scope, point: Point, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
-    let (result, counted) = run(scope, point, n, 1, usize::MAX, f);
+    let (result, counted) = run_counted(scope, point, n, 1, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` and ends the process without cleaning up at operation number `n` of kind `point`, as a crash or a signal would.
 pub fn with_abort<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> R {
-    run(Scope::Process, point, 0, 0, n, f).0
+    run_counted(Scope::Process, point, 0, 0, n, f).0
 }
 
 /// Runs `f` and returns its result with the number of operations of kind `point` in `scope`.
 pub fn count<R>(scope: Scope, point: Point, f: impl FnOnce() -> R) -> (R, usize) {
-    run(scope, point, 0, 0, usize::MAX, f)
+    run_counted(scope, point, 0, 0, usize::MAX, f)
 }

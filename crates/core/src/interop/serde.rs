@@ -31,8 +31,8 @@ impl Serialize for DType {
 
 impl<'de> Deserialize<'de> for DType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DType, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
+        struct DTypeNameVisitor;
+        impl Visitor<'_> for DTypeNameVisitor {
             type Value = DType;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("the name of a dtype")
@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for DType {
                 DType::parse(name).map_err(E::custom)
             }
         }
-        deserializer.deserialize_str(Name)
+        deserializer.deserialize_str(DTypeNameVisitor)
     }
 }
 
@@ -175,8 +175,8 @@ enum ArrayField {
 
 impl<'de> Deserialize<'de> for ArrayField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ArrayField, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
+        struct FieldNameVisitor;
+        impl Visitor<'_> for FieldNameVisitor {
             type Value = ArrayField;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("dtype, shape or values")
@@ -198,7 +198,7 @@ impl<'de> Deserialize<'de> for ArrayField {
                 }
             }
         }
-        deserializer.deserialize_identifier(Name)
+        deserializer.deserialize_identifier(FieldNameVisitor)
     }
 }
 
@@ -207,8 +207,8 @@ struct ShapeField(Dims);
 
 impl<'de> Deserialize<'de> for ShapeField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ShapeField, D::Error> {
-        struct Extents;
-        impl<'de> Visitor<'de> for Extents {
+        struct ShapeVisitor;
+        impl<'de> Visitor<'de> for ShapeVisitor {
             type Value = ShapeField;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 write!(f, "a list of at most {MAX_NDIM} extents")
@@ -225,7 +225,7 @@ impl<'de> Deserialize<'de> for ShapeField {
                 Ok(ShapeField(shape))
             }
         }
-        deserializer.deserialize_seq(Extents)
+        deserializer.deserialize_seq(ShapeVisitor)
     }
 }
 

@@ -139,8 +139,8 @@ impl NdArray {
     /// consist of other devices.
     ///
     /// The array is 1-D and C-contiguous. A shared or read-only array is copied first. `layout` is the layout of the output in the memory
-    /// of the array, and the request's regions refer to the same memory. A scatter that needs an order of its values runs in any of the ways
-    /// that the device has, as in [`NdArray::update_at`].
+    /// of the array, and the request's regions refer to the same memory. If the result of a scatter depends on the order of its values, the
+    /// scatter runs by any method that the device supports, as in [`NdArray::update_at`].
     ///
     /// # Errors
     /// An array that is not 1-D and contiguous from the start of its memory, a layout outside of it, or errors of the call.
@@ -154,7 +154,7 @@ impl NdArray {
         if let (Work::Scatter(request), [indices, values]) = (&work, inputs)
             && request.needs.is_some()
         {
-            *self = super::scatter::combine_in_order(&NdArray::from(region), indices, values, request)?;
+            *self = super::scatter::run_combining_request(&NdArray::from(region), indices, values, request)?;
             return Ok(());
         }
         let output = OutputSpec::new(target.dtype(), layout).with_target(target.buffer().clone());
@@ -164,7 +164,7 @@ impl NdArray {
 
     /// Replaces all elements by those of `value`, which is converted and broadcast (`numpy.copyto`, and `out=` of NumPy's functions).
     ///
-    /// A deferred value is evaluated. The array releases its memory before, so that the result can use this memory. Thus a value that
+    /// A deferred value is evaluated. The array first releases its memory, so that the result can use this memory. Thus a value that
     /// depends on this array is computed in place. Other handles and views keep their values.
     ///
     /// # Errors

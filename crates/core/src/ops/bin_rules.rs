@@ -9,7 +9,7 @@ use crate::scalar::Scalar;
 /// Maximum number of bins that a rule may choose.
 const MAX_BINS: f64 = 1e8;
 
-/// A rule that chooses the number of even bins from the values (`numpy.histogram_bin_edges`).
+/// A rule that chooses the number of bins of equal width from the values (`numpy.histogram_bin_edges`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinRule {
     /// Bin width: the smaller of the widths of [`BinRule::Sturges`] and [`BinRule::FreedmanDiaconis`]. If the latter is less than half the
@@ -21,7 +21,7 @@ pub enum BinRule {
     Doane,
     /// Bin width: the standard deviation times `(24 * sqrt(pi) / n)^(1/3)` for n values (Scott, 1979).
     Scott,
-    /// Number of bins with the least squared error, estimated by cross-validation (Stone, 1984).
+    /// Number of bins with the least squared error, which is estimated by cross-validation (Stone, 1984).
     Stone,
     /// Number of bins: twice the cube root of the number of values (Rice University).
     Rice,

@@ -1,4 +1,4 @@
-//! The bytes of arrays as elements of other dtypes, and arrays filled in place.
+//! The bytes of an array as elements of another dtype, the reversal of byte order, and `fill`.
 
 use crate::array::{NdArray, StoredArray};
 use crate::dtype::DType;
@@ -24,8 +24,8 @@ impl NdArray {
     /// byte, which is true if the byte is not zero.
     ///
     /// # Errors
-    /// A dtype of another size for a 0-d array or a last axis that is not contiguous, or a last axis whose bytes are not a multiple of the
-    /// size.
+    /// A dtype of another element size, if the array is 0-d or its last axis is not contiguous. A last axis whose size in bytes is not a
+    /// multiple of the new element size.
     ///
     /// # Examples
     /// ```

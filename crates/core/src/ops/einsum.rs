@@ -251,7 +251,7 @@ pub struct EinsumPath {
     pub naive_operations: f64,
     /// Number of multiplications and additions of the contractions in this order.
     pub operations: f64,
-    /// Number of elements of the largest intermediate result, where the output counts as one.
+    /// Number of elements of the largest array that a contraction produces, including the output.
     pub largest_intermediate: f64,
     subscripts: String,
 }

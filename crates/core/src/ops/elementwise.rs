@@ -97,7 +97,7 @@ macro_rules! elementwise {
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum OpIndex { $($U,)* $($B,)* $($F,)* End }
-        /// Op index that follows the last op of this module.
+        /// The op index after that of the last op of this module. The next module begins with it.
         pub(crate) const NEXT_INDEX: u16 = OpIndex::End as u16;
         mod defs {
             use super::*;

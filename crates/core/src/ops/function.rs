@@ -30,7 +30,7 @@ pub struct Function {
     pub aliases: &'static [&'static str],
     /// Parameters in Python's notation, e.g. `a, axis=None, *, keepdims=False`.
     pub parameters: &'static Parameters,
-    /// Summary of the Rust function's documentation, which users see.
+    /// First paragraph of the Rust function's documentation, for listings and help texts.
     pub doc: &'static str,
     /// Path of the Rust function, for listings.
     pub rust: &'static str,
@@ -48,7 +48,7 @@ pub struct Function {
 inventory::collect!(Function);
 
 impl Function {
-    /// Returns all functions of this process, including those of other linked crates.
+    /// Returns all registered functions, including those of other linked crates.
     pub fn all() -> impl Iterator<Item = &'static Function> {
         inventory::iter::<Function>()
     }
@@ -98,7 +98,7 @@ impl Function {
         names.enumerate().find(|(_, p)| p.starts_with("out=")).map(|(at, _)| at)
     }
 
-    /// Returns whether some parameter is a function to call, as of `numpy.apply_along_axis`. [`Function::call`] takes the path of that
+    /// Returns whether a parameter is a function to call, as in `numpy.apply_along_axis`. [`Function::call`] takes the path of that
     /// function as a string.
     pub fn takes_functions(&self) -> bool {
         self.parameters.text.contains("func")

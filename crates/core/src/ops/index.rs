@@ -15,7 +15,7 @@ use crate::scalar::Scalar;
 /// An item of an index: a basic item, or an array of integers or bools.
 ///
 /// The macro [`s!`](crate::s) converts integers, ranges, arrays, vectors and slices to items.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum IndexItem {
     /// An integer, slice, new axis or ellipsis.
     Basic(Item),
@@ -318,7 +318,7 @@ impl AdvancedIndex {
 pub(super) struct SelectedRows {
     /// A view of the array: the indexed axis comes first, then the other axes.
     pub rows: Layout,
-    /// The index of each selected row along the first axis of `rows`.
+    /// For each selected row, its index along the first axis of `rows`.
     pub indices: NdArray,
     /// The axis of the array that the indices address, for error messages.
     pub source_axis: usize,

@@ -38,7 +38,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     reduction: None,
 };
 
-/// A module with the op index that follows [`FUSED_TAKE`], for the macro `ops!`, which takes the path of a module.
+/// Contains only the op index after that of [`FUSED_TAKE`]. It is a module because the macro `ops!` takes a module path.
 pub(crate) mod fused_take {
     pub(crate) const NEXT_INDEX: u16 = crate::ops::histogram::NEXT_INDEX + 1;
 }

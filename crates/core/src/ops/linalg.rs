@@ -66,7 +66,7 @@ impl Matrices {
     }
 
     /// Returns the matrices of `a`, or an error if they are not square.
-    fn square(op: Op, a: &NdArray) -> Result<Matrices> {
+    fn new_square(op: Op, a: &NdArray) -> Result<Matrices> {
         let matrices = Matrices::new(op, a)?;
         if matrices.rows != matrices.columns {
             return Err(Error::shape(op.name(), "Last 2 dimensions of the array must be square", &[a.shape()]));

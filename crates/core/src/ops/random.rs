@@ -73,11 +73,12 @@ fn integers_from_args(args: &Args) -> Result<Value> {
     .map(Value::Array)
 }
 
-/// The generator of the process. The functions of this module use it, and `eval` without `seed=`. [`seed`] restarts it.
+/// The process-wide generator, which the functions of this module and `eval` without `seed=` use. [`seed`] restarts it.
 static SHARED_GENERATOR: LazyLock<Generator> = LazyLock::new(Generator::from_entropy);
 
-/// Restarts the generator of the process from a seed (`numpy.random.seed`). It then draws the same numbers in every run of the program.
-/// Without a call of this function its seed is unpredictable.
+/// Restarts the process-wide generator from a seed (`numpy.random.seed`).
+///
+/// The generator then draws the same numbers in every run of the program. Without a call of this function, its seed is unpredictable.
 ///
 /// # Examples
 /// ```
@@ -100,7 +101,7 @@ pub fn seed(seed: u64) {
 /// Makes unpredictable seeds the same in all processes that call this function with the same key.
 ///
 /// Generators without a seed are then equal if the processes create them in the same order. Meshes over several processes use this
-/// function. Generators that exist keep their numbers.
+/// function. Existing generators are not affected.
 pub fn share_entropy(key: u64) {
     seeds::share_entropy(key);
 }
@@ -110,7 +111,7 @@ pub fn fresh_entropy() -> u64 {
     seeds::entropy()
 }
 
-/// Calls `draw` with the shape that the positional arguments give, as `rand` takes it.
+/// Calls `draw` with the shape whose extents are the positional arguments, as in `rand(2, 3)`.
 fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
@@ -305,7 +306,7 @@ pub fn spawn(generator: &Generator, count: usize) -> Vec<Generator> {
     generator.spawn(count)
 }
 
-/// Returns a generator whose stream is ahead (`numpy.random.Philox.jumped`). See [`Generator::jumped`].
+/// Returns a generator with the same seed whose counter is ahead (`numpy.random.Philox.jumped`). See [`Generator::jumped`].
 ///
 /// # Errors
 /// The errors of [`Generator::jumped`].
@@ -392,9 +393,9 @@ pub struct Generator {
 #[derive(Debug)]
 struct State {
     key: u64,
-    /// Last word of the counter, which jumps advance.
+    /// Last word of the Philox counter. Each jump increases it by 1.
     stream: u32,
-    /// Number of the first block of random words that no call has drawn.
+    /// Counter of the next unused Philox block.
     next_block: u64,
     /// Number of generators that [`Generator::spawn`] has returned.
     children: u64,
@@ -437,7 +438,8 @@ impl Generator {
     /// Returns `count` generators whose numbers are independent of this generator's and of each other's
     /// (`numpy.random.Generator.spawn`).
     ///
-    /// Their seeds follow from this generator's seed and from the number of generators that it has returned. Its numbers do not change.
+    /// The seeds of the new generators follow from this generator's seed and jumps, and from the number of generators that it has returned
+    /// before. The call does not change the numbers that this generator draws.
     ///
     /// # Examples
     /// ```
@@ -464,7 +466,7 @@ impl Generator {
     /// overlap.
     ///
     /// # Errors
-    /// More than 2^32 - 1 jumps from the generator that the seed starts.
+    /// More than 2^32 - 1 jumps in total since the seed.
     ///
     /// # Examples
     /// ```
@@ -494,7 +496,7 @@ impl Generator {
         self.draw_with_inputs(op, Device::current()?, &[], shape, dtype, distribution)
     }
 
-    /// Draws an array from parameters that are arrays, and advances the generator's block counter.
+    /// Like [`Generator::draw`], but on `device`, and with the arrays `inputs` as the parameters of the distribution.
     fn draw_with_inputs(
         &self,
         op: Op,

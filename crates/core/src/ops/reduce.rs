@@ -49,13 +49,13 @@ pub use extremes::{argmax, argmin, max, min, nanmax, nanmin};
 pub use mean_and_variance::{mean, std, var};
 pub use sum_and_product::{prod, sum};
 
-/// The description of sums. 16-bit floats are added in float32.
+/// Defines how sums combine elements. 16-bit floats are added in float32.
 pub(super) static SUM_REDUCTION: ReductionDef = ReductionDef::new(ADD, Scalar::Int(0)).accumulating_wide();
-/// The description of products. 16-bit floats are multiplied in float32.
+/// Defines how products combine elements. 16-bit floats are multiplied in float32.
 pub(super) static PRODUCT_REDUCTION: ReductionDef = ReductionDef::new(MULTIPLY, Scalar::Int(1)).accumulating_wide();
-/// The description of minima. The result is NaN if any element is NaN.
+/// Defines how minima combine elements. The result is NaN if any element is NaN.
 pub(super) static MINIMUM_REDUCTION: ReductionDef = ReductionDef::selecting(MINIMUM, Identity::Highest);
-/// The description of maxima. The result is NaN if any element is NaN.
+/// Defines how maxima combine elements. The result is NaN if any element is NaN.
 pub(super) static MAXIMUM_REDUCTION: ReductionDef = ReductionDef::selecting(MAXIMUM, Identity::Lowest);
 
 super::ops! { Reduce after elementwise:
@@ -207,7 +207,7 @@ pub(crate) fn dispatch_reduction(op: Op, a: &NdArray, axes: &[usize], value: DTy
     })
 }
 
-/// Functions of all deferred reductions except variances. Such a reduction is one step of a row program ([`ReductionDef::in_rows`]).
+/// Implements all deferred reductions except variances. Such a reduction is one step of a row program ([`ReductionDef::in_rows`]).
 static SINGLE_STEP_FOLD: FoldImplementation = FoldImplementation {
     nodes: 3,
     push: |fold, program, values, _| {
@@ -217,7 +217,7 @@ static SINGLE_STEP_FOLD: FoldImplementation = FoldImplementation {
     run: run_fold,
 };
 
-/// Functions of deferred variances. A variance is several steps of a row program.
+/// Implements deferred variances. A variance is several steps of a row program.
 static VARIANCE_FOLD: FoldImplementation =
     FoldImplementation { nodes: 8, push: |_, program, values, length| program.push_squared_distances(values, length), run: run_fold };
 

@@ -31,9 +31,9 @@ super::ops! { Scatter after indexing::fused_take:
     SCATTER "scatter" 3;
 }
 
-/// Maximum number of array elements per value at which floats are summed without grouping the values by row first.
+/// Maximum ratio of array elements to values at which floats are summed without first grouping the values by row.
 const MAX_ELEMENTS_PER_VALUE: usize = 4;
-/// Maximum mean number of values per array element at which floats are summed without grouping the values by row first.
+/// Maximum ratio of values to array elements at which floats are summed without first grouping the values by row.
 const MAX_VALUES_PER_ELEMENT: usize = 4096;
 /// Operations by which kernels of the family `Scatter` can combine an element with a value.
 const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
@@ -45,13 +45,13 @@ fn is_order_independent(combine: Op, dtype: DType) -> bool {
 
 /// The rows of an array that a scatter writes to, and the values, whose axes are in the same order as those of the rows.
 struct ScatterInputs {
-    /// View of the array whose first axis the indices address. Other axes have no negative strides.
+    /// View of the updated array. The indices address its first axis. Other axes have no negative strides.
     rows: Layout,
-    /// Index of the row of each value along the first axis of `rows`: 1-D, contiguous, int32 or int64.
+    /// For each position along the first axis of `values`, the index of the row in `rows` that it updates: 1-D, contiguous, int32 or int64.
     indices: NdArray,
-    /// The values, whose first axis is that of `indices`, in the dtype of the array.
+    /// The values, in the dtype of the array that the scatter updates. The first axis has the extent of `indices`.
     values: StoredArray,
-    /// The axis of the array that the indices address, for errors.
+    /// The axis of the updated array that the indices address, for error messages.
     source_axis: usize,
     is_distinct: bool,
 }
@@ -104,7 +104,7 @@ impl ScatterInputs {
 
     /// Combines floating-point or complex values by row.
     ///
-    /// Sorts the indices, so that the values of each row are adjacent. Rows of several elements combine with their values in order.
+    /// Sorts the indices, so that the values of each row are adjacent. Rows of several elements are combined with their values in order.
     /// For rows of one element, the values are first combined with each other.
     fn dispatch_grouped(mut self, target: &NdArray, combine: Op) -> Result<NdArray> {
         let op = SCATTER.name();
@@ -143,9 +143,14 @@ impl ScatterInputs {
     }
 }
 
-/// Combines floating-point or complex values with rows of `target`, as the request of another device does. No other array uses the memory
-/// of `target`.
-pub(super) fn combine_in_order(target: &NdArray, indices: &StoredArray, values: &StoredArray, request: &call::Scatter) -> Result<NdArray> {
+/// Runs `request`, which combines floating-point or complex values with rows of `target`, by any method that the device of `target`
+/// supports. No other array uses the memory of `target`.
+pub(super) fn run_combining_request(
+    target: &NdArray,
+    indices: &StoredArray,
+    values: &StoredArray,
+    request: &call::Scatter,
+) -> Result<NdArray> {
     let combine = request.combine.ok_or_else(|| Error::value(SCATTER.name(), "no operation combines the values"))?;
     let inputs = ScatterInputs {
         rows: request.region.clone(),
@@ -170,7 +175,8 @@ fn dispatch_scatter(target: &NdArray, inputs: &[StoredArray], work: call::Scatte
     super::dispatch_single_output(SCATTER, target.device(), inputs, output, Work::Scatter(work))
 }
 
-/// Returns the rows that a mask over the first axes of `a` selects, if these axes merge.
+/// Returns the rows that a mask over the first axes of `a` selects. Returns `None` if these axes do not merge into one axis of a view, or
+/// if `items` is not one valid mask.
 fn rows_of_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<SelectedRows>> {
     let [IndexItem::Array(mask)] = items else { return Ok(None) };
     if mask.dtype() != DType::Bool || mask.ndim() == 0 || !a.shape().starts_with(mask.shape()) || mask.device() != a.device() {
@@ -392,7 +398,7 @@ impl FromArgs for ScatterMode {
 
 /// Returns a copy of `a` with values stored or combined at `indices` along an axis (`torch.index_add`, `jax.numpy.ndarray.at`).
 ///
-/// The values have the shape of `a.take(&indices, axis)`, or broadcast to it. Of several values assigned to one element, the last is
+/// The values have the shape of `a.take(&indices, axis)`, or broadcast to it. If several values are assigned to one element, the last is
 /// stored. [`NdArray::update_at`] describes the order of combinations: each device gives the same bits on every run, and integers are
 /// exact, but floats may differ in the last bits between devices. [`NdArray::assign`] and [`NdArray::update_at`] write in place.
 ///

@@ -209,7 +209,7 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     moveaxis(&result.reshape(moved)?, [-1], [axis as isize])
 }
 
-/// Returns the index of the first element of each row in the flattened array, as a column.
+/// Returns a column with the position of each row's first element in the flattened array.
 fn row_starts(device: Device, rows: usize, extent: usize) -> Result<NdArray> {
     let numbers = with_device(device, || arange_as(0, rows as i64, 1, DType::I64))?;
     multiply(numbers, extent as i64)?.reshape([rows, 1])
@@ -344,7 +344,7 @@ fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resu
     super::dispatch_single_output(op, a.device(), &inputs, output, Work::SegmentSort(call::SegmentSort { indices, longest }))
 }
 
-/// Sorts segments by other operations, for devices without a kernel.
+/// Sorts segments with other operations, for calls that no segment sort kernel accepts.
 ///
 /// A few long segments are sorted one by one, and the segments between them together. Otherwise all elements are sorted by value, then
 /// by segment.
@@ -366,7 +366,8 @@ fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT { Ok(order) } else { a.take(&order, 0) }
 }
 
-/// Sorts the segments `long` separately. The other segments have at most `longest` elements.
+/// Sorts each segment whose index is in `long` separately, and the segments between them together. The latter have at most `longest`
+/// elements each.
 fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], longest: usize) -> Result<NdArray> {
     let numbers: Vec<i64> = long.iter().flat_map(|&segment| [segment, segment + 1]).collect();
     let numbers = with_device(a.device(), || NdArray::from_slice(&numbers))?;

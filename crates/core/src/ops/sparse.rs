@@ -28,7 +28,7 @@ super::ops! { Sparse after fft:
 /// `indices`.
 #[derive(Clone, Copy, Debug)]
 pub struct CsrParts<'a> {
-    /// For each row, the index of its first element; then the number of elements.
+    /// The index of each row's first element, followed by the total number of elements.
     pub indptr: &'a NdArray,
     /// The column index of each element.
     pub indices: &'a NdArray,
@@ -122,8 +122,8 @@ pub fn multiply(m: CsrParts, b: &NdArray) -> Result<NdArray> {
 
 /// Returns `indptr`, `indices` and values of the product of two sparse matrices (m, n) and (n, k) (`scipy.sparse.csr_array @ b`).
 ///
-/// The indices have the dtype of the first matrix's. The columns of each row ascend, and sums that are zero are stored. The call waits for
-/// the device.
+/// The indices of the product have the dtype of `a.indices`. The columns of each row ascend, and sums that are zero are stored. The call
+/// waits for the device.
 ///
 /// # Errors
 /// Components that do not match each other, extents that differ, indices out of bounds, too many elements for int32 indices, float16 or

@@ -47,19 +47,20 @@ pub enum IndexPart {
 /// An object whose methods are the functions of a namespace, such as a random number generator or a sparse array. A function receives the
 /// object as its argument `self` or `seed`.
 ///
-/// An object may also have attributes, operators and an index. By default it has none.
+/// An object may also support attributes, operators and indexing. By default it supports none of them.
 pub trait Object: Any + fmt::Debug + Send + Sync {
     /// Returns Python's name of the type.
     fn type_name(&self) -> &'static str;
     /// Returns Python's `repr`.
     fn repr(&self) -> String;
-    /// Returns the namespace of the functions that are methods, such as `random`.
+    /// Returns the namespace whose functions are the methods of this object, such as `random`.
     fn namespace(&self) -> &'static str;
-    /// Returns the array that the object is. An array has the attributes `dtype`, `shape`, `ndim`, `size`, `nbytes` and `device`.
+    /// Returns the object as an array; `None` if it is not one. An array has the attributes `dtype`, `shape`, `ndim`, `size`, `nbytes` and
+    /// `device`.
     fn as_array(&self) -> Option<&dyn Array> {
         None
     }
-    /// Returns the value of another attribute.
+    /// Returns the value of an attribute other than those of arrays; `None` if there is no such attribute.
     fn attribute(&self, _name: &str) -> Option<Result<Value>> {
         None
     }
@@ -72,7 +73,7 @@ pub trait Object: Any + fmt::Debug + Send + Sync {
     fn binary(&self, _function: &str, _other: &Value, _is_reflected: bool) -> Option<Result<Value>> {
         None
     }
-    /// Returns the part that an index selects.
+    /// Returns the part of the object that an index selects; `None` if the object does not support indexing.
     fn index(&self, _parts: &[IndexPart]) -> Option<Result<Value>> {
         None
     }
@@ -210,7 +211,7 @@ impl Value {
     }
 }
 
-/// Maximum number of arrays that a sequence argument is split into along its first axis.
+/// Maximum number of slices along the first axis if an array is the argument for a sequence of arrays.
 const MAX_SEQUENCE_ARRAYS: usize = 1 << 20;
 
 /// Arguments bound to the parameters of a function.
@@ -251,7 +252,9 @@ impl Args {
             bound.push((index, value));
         }
         let args = Args { op, parameters: parameters.parsed(), positional, keyword: bound };
-        if let Some((_, p)) = list.iter().enumerate().skip(given.min(*max)).find(|(i, p)| p.is_required && args.given(*i).is_none()) {
+        if let Some((_, p)) =
+            list.iter().enumerate().skip(given.min(*max)).find(|(i, p)| p.is_required && args.passed_argument(*i).is_none())
+        {
             return Err(Error::value(op, format!("argument '{}' is missing; its parameters are ({parameters})", p.name)));
         }
         Ok(args)
@@ -259,7 +262,7 @@ impl Args {
 
     /// Replaces the value of the parameter `name`.
     pub(crate) fn replace(&mut self, name: &str, value: Value) {
-        let Some(index) = self.position(name) else { return };
+        let Some(index) = self.parameter_index(name) else { return };
         match self.positional.get_mut(index) {
             Some(slot) if index < self.parameters.positional_max => *slot = value,
             _ => match self.keyword.iter_mut().find(|(at, _)| *at == index) {
@@ -280,32 +283,32 @@ impl Args {
     }
 
     /// Returns the argument for the parameter of index `index`, if it was passed.
-    fn given(&self, index: usize) -> Option<&Value> {
+    fn passed_argument(&self, index: usize) -> Option<&Value> {
         match self.positional.get(index) {
             Some(value) if index < self.parameters.positional_max => Some(value),
             _ => self.keyword.iter().find(|(at, _)| *at == index).map(|(_, value)| value),
         }
     }
 
-    /// Returns the index of the parameter `name`, which must exist.
-    fn position(&self, name: &str) -> Option<usize> {
+    /// Returns the index of the parameter `name`; `None` if the function has no such parameter.
+    fn parameter_index(&self, name: &str) -> Option<usize> {
         self.parameters.list.iter().position(|p| p.name == name)
     }
 
     /// Returns the value of the parameter `name`, if it was passed and is not `None`.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.given(self.position(name)?).filter(|v| !matches!(v, Value::None))
+        self.passed_argument(self.parameter_index(name)?).filter(|v| !matches!(v, Value::None))
     }
 
     /// Returns the value of the parameter `name` as passed, or its default from the signature; `None` if it has neither.
     pub fn value(&self, name: &str) -> Option<&Value> {
-        let index = self.position(name)?;
-        self.given(index).or(self.parameters.list[index].default.as_ref())
+        let index = self.parameter_index(name)?;
+        self.passed_argument(index).or(self.parameters.list[index].default.as_ref())
     }
 
     /// Returns whether the parameter `name` was passed explicitly as `None`.
     pub fn is_none(&self, name: &str) -> bool {
-        self.position(name).and_then(|index| self.given(index)).is_some_and(|v| matches!(v, Value::None))
+        self.parameter_index(name).and_then(|index| self.passed_argument(index)).is_some_and(|v| matches!(v, Value::None))
     }
 
     /// Returns the value of the parameter `name`, or an error if it is missing or `None`.

@@ -5,17 +5,17 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::settings::{SettingCheck, env};
 
-/// Address at which rank 0 of a mesh listens.
+/// Name of the environment variable for the address at which rank 0 of a mesh listens.
 pub const ADDRESS_VARIABLE: &str = "CUPRUM_MESH_ADDRESS";
-/// Secret that the processes of a mesh share.
+/// Name of the environment variable for the secret that the processes of a mesh share.
 pub const SECRET_VARIABLE: &str = "CUPRUM_MESH_SECRET";
-/// Time limit of each wait for another process.
+/// Name of the environment variable for the time limit of each wait for another process.
 pub const TIMEOUT_VARIABLE: &str = "CUPRUM_MESH_TIMEOUT";
-/// Engine that moves data between processes.
+/// Name of the environment variable for the engine that moves data between processes ([`MeshEngine`]).
 pub const ENGINE_VARIABLE: &str = "CUPRUM_MESH_ENGINE";
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest time limit, in seconds.
+/// Maximum accepted value of `CUPRUM_MESH_TIMEOUT`, in seconds.
 const MAX_TIMEOUT: u64 = 1_000_000;
 
 /// Engine of a mesh over several processes (`CUPRUM_MESH_ENGINE`).

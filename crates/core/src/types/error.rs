@@ -108,7 +108,7 @@ pub enum Error {
         op: &'static str,
         /// The reason why there is no result.
         failure: LinAlgFailure,
-        /// Index of the matrix in the flattened batch. If several matrices have no result, it is the index of any of them.
+        /// Index of the matrix without a result in the flattened batch. If there are several such matrices, it is the index of any of them.
         matrix: usize,
         /// Number of matrices in the batch.
         batch: usize,

@@ -163,7 +163,7 @@ impl TextOptions {
     }
 
     /// Adds texts that mean a missing value. Empty fields, `NA`, `N/A` and `null` always mean one, and so does `nan` for dtypes without
-    /// NaN. Upper and lower case are equal.
+    /// NaN. Upper and lower case are not distinguished.
     pub fn missing<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
         self.missing.extend(texts.into_iter().map(Into::into));
         self

@@ -400,8 +400,8 @@ fn with_place(place: String, e: Error) -> Error {
 /// A parser that converts the selected fields of each row to elements of one type.
 struct RowParser<'a, T> {
     syntax: &'a TableSyntax<'a>,
-    /// For each column of the text, the positions in a row of the result to which its value is written. The list ends with the last
-    /// column that is needed.
+    /// For each column of the text, the positions in a result row that receive its value. The list has all columns if `strict`, else the
+    /// columns up to the last selected one.
     targets: Vec<Vec<usize>>,
     /// Number of elements in a row of the result.
     width: usize,

@@ -88,7 +88,7 @@ impl TextFormat {
 /// The file appears under its name when it is complete.
 ///
 /// # Errors
-/// [`Error::Io`] for another number of axes or a file that cannot be written, [`Error::Value`] for an invalid format.
+/// [`Error::Io`] for an array that is neither 1-D nor 2-D, or a file that cannot be written, [`Error::Value`] for an invalid format.
 ///
 /// # Examples
 /// ```
@@ -253,7 +253,7 @@ struct NumberFormat {
 }
 
 impl NumberFormat {
-    /// Parses `text` for elements of `dtype`.
+    /// Parses the format `text`. `dtype` is the dtype of the elements to write.
     fn parse(text: &str, dtype: DType) -> Result<NumberFormat> {
         let invalid = |why: &str| Error::value("savetxt", format!("the format {text:?} {why}; examples are %.6f, %10.3e, %g and %d"));
         let (before, rest) = text.split_once('%').ok_or_else(|| invalid("has no %"))?;

@@ -1,4 +1,4 @@
-//! Elements of several arrays by an array of indices: `choose`.
+//! Selection of elements from several arrays by an array of indices: `choose`.
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};

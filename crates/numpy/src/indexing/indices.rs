@@ -20,7 +20,7 @@ fn indices_from_args(args: &Args) -> Result<Value> {
 /// Element `i` along the first axis of the result holds the indices along axis `i`. [`sparse_indices`] returns one small array for each
 /// axis instead.
 ///
-/// Passes over memory: one, of the result.
+/// Passes over memory: one, which writes the result.
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.

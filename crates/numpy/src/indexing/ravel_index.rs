@@ -103,7 +103,7 @@ fn ravel_multi_index_from_args(args: &Args) -> Result<Value> {
 /// to check the bounds. The result is a deferred int64 array.
 ///
 /// # Errors
-/// A number of arrays other than that of the axes, a number of modes that is neither 1 nor that of the axes, or indices that are not
+/// A number of arrays other than the number of axes, a number of modes that is neither 1 nor the number of axes, or indices that are not
 /// integers or out of bounds.
 ///
 /// # Examples

@@ -1,4 +1,4 @@
-//! Elements of several arrays by conditions: `select` and `piecewise`.
+//! Selection of elements from several arrays by conditions: `select` and `piecewise`.
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
@@ -21,13 +21,13 @@ fn select_from_args(args: &Args) -> Result<Value> {
 
 /// Returns for each element the choice of the first condition that is true, or the default (`numpy.select`).
 ///
-/// Conditions, choices and the default broadcast. Choices are arrays or numbers; a list of both has elements of type [`Operand`]. Numbers are
-/// weak. The result is deferred.
+/// Conditions, choices and the default broadcast. Choices are arrays or numbers; a list of both has elements of type [`Operand`]. Numbers
+/// are weak. The result is deferred.
 ///
 /// Passes over memory: one.
 ///
 /// # Errors
-/// No conditions, numbers of conditions and choices that differ, conditions that are not bool, shapes that do not broadcast, or arrays on
+/// No conditions, different numbers of conditions and choices, conditions that are not bool, shapes that do not broadcast, or arrays on
 /// different devices.
 ///
 /// # Examples
@@ -106,7 +106,7 @@ fn piecewise_from_args(args: &Args) -> Result<Value> {
 /// Passes over memory: one.
 ///
 /// # Errors
-/// Numbers of conditions and values that do not match, conditions of another shape, or values that the dtype cannot hold.
+/// Numbers of conditions and values that do not match, conditions whose shape is not that of `x`, or values that the dtype cannot hold.
 ///
 /// # Examples
 /// ```

@@ -12,7 +12,7 @@ fn take_along_axis_from_args(args: &Args) -> Result<Value> {
     take_along_axis(&args.array("arr")?, &args.indices("indices")?, axis).map(Value::Array)
 }
 
-/// Returns the elements at an index along an axis for each position of the other axes (`numpy.take_along_axis`).
+/// Returns elements along an axis, with separate indices for each position of the other axes (`numpy.take_along_axis`).
 ///
 /// `indices` has as many axes as the array, and broadcasts with it along all axes except `axis`. Negative indices count from the end.
 /// Without an axis, the array is flattened. A typical use is to apply the result of `argsort` or `argmax` along an axis.
@@ -21,7 +21,7 @@ fn take_along_axis_from_args(args: &Args) -> Result<Value> {
 /// elsewhere in a pass of their own.
 ///
 /// # Errors
-/// Indices out of bounds or not integers, or numbers of axes that differ. On a GPU, the next call that waits for the device reports an
+/// Indices out of bounds or not integers, or different numbers of axes. On a GPU, the next call that waits for the device reports an
 /// index out of bounds.
 ///
 /// # Examples
@@ -85,7 +85,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     let flat = where_(inside, flat, arr.size())?;
     // Other axes are broadcast if either the array or `indices` has extent 1 along them.
     let shape = broadcast_shapes(name, &[&others, indices.shape()])?;
-    // A broadcast view would store the indices, which a fused `take` computes instead.
+    // Broadcasting evaluates the indices and stores them in memory. Without it, a fused `take` computes them.
     let flat = if flat.shape() == &shape[..] { flat } else { flat.broadcast_to(&shape[..])? };
     arr.ravel()?.take(&flat, 0).map_err(named)
 }

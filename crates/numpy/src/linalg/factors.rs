@@ -184,7 +184,8 @@ fn numerical_rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize>
 
 /// Returns an orthonormal basis of the null space of a matrix, as columns (`scipy.linalg.null_space`).
 ///
-/// Singular values up to `rcond` times the largest count as 0. The default of `rcond` is the machine epsilon times the larger extent.
+/// Singular values of at most `rcond` times the largest one are treated as 0. The default of `rcond` is the machine epsilon times the
+/// larger extent.
 /// The call waits for the device to determine the rank.
 ///
 /// # Errors
@@ -209,7 +210,8 @@ pub fn null_space(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArra
 
 /// Returns an orthonormal basis of the range of a matrix, as columns (`scipy.linalg.orth`).
 ///
-/// Singular values up to `rcond` times the largest count as 0. The default of `rcond` is the machine epsilon times the larger extent.
+/// Singular values of at most `rcond` times the largest one are treated as 0. The default of `rcond` is the machine epsilon times the
+/// larger extent.
 /// The call waits for the device to determine the rank.
 ///
 /// # Errors
@@ -246,7 +248,8 @@ fn polar_from_args(args: &Args) -> Result<Value> {
     Ok(Value::tuple([u.into(), p.into()]))
 }
 
-/// Returns the polar decomposition of matrices: `u` with orthonormal columns or rows, and positive semi-definite `p` (`scipy.linalg.polar`).
+/// Returns the polar decomposition of matrices: `u` with orthonormal columns or rows, and positive semi-definite `p`
+/// (`scipy.linalg.polar`).
 ///
 /// `a = u @ p`, or `a = p @ u` if `left`.
 ///

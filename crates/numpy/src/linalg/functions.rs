@@ -25,7 +25,7 @@ const PADE_13_COEFFICIENTS: [f64; 14] = [
     182.0,
     1.0,
 ];
-/// Largest 1-norm of a matrix for which [`PADE_13_COEFFICIENTS`] is exact to double precision, from the same paper.
+/// Largest 1-norm of a matrix for which [`PADE_13_COEFFICIENTS`] is exact to double precision (Higham 2005).
 const PADE_13_MAX_NORM: f64 = 5.371920351148152;
 
 /// Returns the exponentials of square matrices (`scipy.linalg.expm`), by scaling and squaring.
@@ -59,7 +59,7 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     if a.size() == 0 {
         return copy(&a);
     }
-    // Each matrix is halved until its norm is small enough for the Padé approximant. The result is squared as many times.
+    // Each matrix is halved until its norm is small enough for the Padé approximant. The result is squared once for each halving.
     let norms = matrix_norm(&a, false, 1)?;
     let halvings = |norm: f64| if norm.is_finite() && norm > PADE_13_MAX_NORM { (norm / PADE_13_MAX_NORM).log2().ceil() } else { 0.0 };
     let counts: Vec<f64> = to_f64(&norms)?.into_iter().map(halvings).collect();

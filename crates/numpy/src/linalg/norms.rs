@@ -262,7 +262,7 @@ pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
 /// matrices are read.
 ///
 /// # Errors
-/// Both tolerances, or a matrix with NaN or infinities.
+/// Both `tol` and `rtol`, or a matrix with NaN or infinities.
 ///
 /// # Examples
 /// ```

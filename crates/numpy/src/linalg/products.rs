@@ -11,7 +11,7 @@ use super::identities;
 /// Passes over memory: one for each of three components, and one that stacks them.
 ///
 /// # Errors
-/// Axes of another extent, shapes that do not broadcast, arrays on different devices.
+/// An axis whose extent is not 3, shapes that do not broadcast, arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -122,10 +122,10 @@ pub fn matrix_power(a: &NdArray, n: i64) -> Result<NdArray> {
 
 /// Returns the product of two or more matrices, in the order of fewest multiplications (`numpy.linalg.multi_dot`).
 ///
-/// The first and the last may be vectors: a row and a column.
+/// The first array may be 1-D, a row, and the last one a 1-D column. The result then lacks the axis of extent 1.
 ///
 /// # Errors
-/// Fewer than two arrays, arrays that are not 2-D, extents that do not match, arrays on different devices.
+/// Fewer than two arrays, other arrays that are not 2-D, extents that do not match, arrays on different devices.
 ///
 /// # Examples
 /// ```

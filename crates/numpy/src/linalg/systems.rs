@@ -29,10 +29,11 @@ impl IntoValue for LeastSquares {
     }
 }
 
-/// Returns the least-squares solution of `a @ x = b`, which minimises the 2-norm of `b - a @ x` and then that of `x` (`numpy.linalg.lstsq`).
+/// Returns the least-squares solution of `a @ x = b`, which minimises the 2-norm of `b - a @ x` and then that of `x`
+/// (`numpy.linalg.lstsq`).
 ///
-/// `a` is (m, n), `b` is (m) or (m, k). Singular values up to `rcond` times the largest count as 0; the default is the machine epsilon
-/// times the larger extent. The call waits for the device to determine the rank.
+/// `a` is (m, n), `b` is (m) or (m, k). Singular values of at most `rcond` times the largest one are treated as 0. The default of `rcond`
+/// is the machine epsilon times the larger extent. The call waits for the device to determine the rank.
 ///
 /// # Errors
 /// An `a` that is not 2-D, extents that do not match, arrays on different devices, or a matrix with NaN or infinities.
@@ -107,7 +108,8 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the Moore-Penrose pseudo-inverses of matrices (`numpy.linalg.pinv`).
 ///
-/// Singular values up to `rtol` times the largest count as 0; the default is 1e-15. `rtol` may be an array with a value for each matrix.
+/// Singular values of at most `rtol` times the largest one are treated as 0. The default of `rtol` is 1e-15. An array holds a value for
+/// each matrix.
 /// [`pinv_hermitian`] is faster for Hermitian matrices.
 ///
 /// # Errors
@@ -126,7 +128,7 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("linalg.pinv(a, rcond=None, hermitian=False, *, rtol=1e-15)", call = pinv_from_args)]
 pub fn pinv(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
-    pinv_by(a, rtol, |a| svd(a, false))
+    pinv_from_svd(a, rtol, |a| svd(a, false))
 }
 
 /// Returns the Moore-Penrose pseudo-inverses of Hermitian matrices from their eigenvalues (`numpy.linalg.pinv` with `hermitian=True`).
@@ -148,11 +150,11 @@ pub fn pinv(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
 /// # }
 /// ```
 pub fn pinv_hermitian(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
-    pinv_by(a, rtol, svd_hermitian)
+    pinv_from_svd(a, rtol, svd_hermitian)
 }
 
 /// Returns the pseudo-inverses of matrices from their singular value decomposition, which `decompose` returns.
-fn pinv_by(
+fn pinv_from_svd(
     a: &NdArray,
     rtol: Option<&NdArray>,
     decompose: impl FnOnce(&NdArray) -> Result<(NdArray, NdArray, NdArray)>,
@@ -184,8 +186,8 @@ fn checked_product(op: &'static str, extents: &[usize]) -> Result<usize> {
 /// `tensordot(a, x, a.ndim - ind) = b`.
 ///
 /// # Errors
-/// `ind` of 0 or above the number of axes, a product of the first `ind` extents other than that of the remaining ones, or a
-/// singular map.
+/// `ind` of 0 or above the number of axes, a product of the first `ind` extents that differs from the product of the remaining ones,
+/// or a singular map.
 ///
 /// # Examples
 /// ```

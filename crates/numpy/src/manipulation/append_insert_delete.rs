@@ -70,7 +70,7 @@ fn check_index_dtype(op: &'static str, indices: &NdArray) -> Result<()> {
 /// device.
 ///
 /// # Errors
-/// Indices out of bounds or not integers, a mask of another length, or an axis out of bounds.
+/// Indices out of bounds or not integers, a mask whose length is not the extent of the axis, or an axis out of bounds.
 ///
 /// # Examples
 /// ```

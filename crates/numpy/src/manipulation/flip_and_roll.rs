@@ -1,4 +1,4 @@
-//! Elements in another order along axes: `flipud`, `fliplr`, `rot90`, `roll`.
+//! Reordering of elements along axes: `flipud`, `fliplr`, `rot90`, `roll`.
 
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{Axes, Error, NdArray, Result, assemble, flip, numpy};
@@ -52,7 +52,7 @@ pub fn fliplr(m: &NdArray) -> Result<NdArray> {
 /// Passes over memory: one.
 ///
 /// # Errors
-/// Numbers of shifts and axes that differ, or an axis out of bounds.
+/// Different numbers of shifts and axes, or an axis out of bounds.
 ///
 /// # Examples
 /// ```

@@ -42,14 +42,15 @@ impl FromArgs for Sections {
             Some(value) if value.items().is_some() => FromArgs::from_args(args, name).map(Sections::Indices),
             _ => {
                 let count: isize = FromArgs::from_args(args, name)?;
-                // `split_checked` rejects 0, after the axis, as NumPy does.
+                // `split_checked` rejects 0. As in NumPy, it checks the axis first.
                 Ok(Sections::Count(count.max(0) as usize))
             }
         }
     }
 }
 
-/// Returns the parts of an array along `axis`. If `equal`, a number of parts must divide the extent of the axis.
+/// Returns the parts of an array along `axis`. If `equal` is true and `sections` is a number of parts, the number must divide the extent of
+/// the axis.
 fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isize, equal: bool) -> Result<Vec<NdArray>> {
     let axis = normalize_axis(op, axis, ary.ndim())?;
     let extent = ary.shape()[axis];

@@ -55,7 +55,7 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
 /// first, and the call waits for the device to read the total.
 ///
 /// # Errors
-/// Negative numbers, numbers that are not integers or not one for each element, or an axis out of bounds.
+/// Numbers in `repeats` that are negative, not integers, or not one for each element, or an axis out of bounds.
 ///
 /// # Examples
 /// ```
@@ -121,7 +121,7 @@ fn repeat_each(a: &NdArray, counts: &NdArray, axis: usize) -> Result<NdArray> {
     let mut shape = a.shape().to_vec();
     shape[axis] = total;
     checked_size("repeat", &shape)?;
-    // Element n of the result belongs to the first slice that ends after n.
+    // `ends[i]` is one past the last copy of slice `i`. Element n of the result is therefore a copy of the first slice with an end above n.
     a.take(&ends.searchsorted(&index_range(a.device(), total)?, Side::Right)?, axis as isize)
 }
 

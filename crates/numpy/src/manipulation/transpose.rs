@@ -1,4 +1,4 @@
-//! Axes in another order: `matrix_transpose` and `rollaxis`.
+//! Reordering of axes: `matrix_transpose` and `rollaxis`.
 
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{Error, NdArray, Result, moveaxis, numpy};
@@ -23,7 +23,8 @@ pub fn matrix_transpose(x: &NdArray) -> Result<NdArray> {
     x.mt()
 }
 
-/// Moves an axis before position `start` of the old axes (`numpy.rollaxis`). Returns a view. [`moveaxis`] is easier to use.
+/// Moves an axis so that it precedes position `start` of the original axis order (`numpy.rollaxis`). Returns a view. [`moveaxis`] is easier
+/// to use.
 ///
 /// # Errors
 /// An axis or a position out of bounds.

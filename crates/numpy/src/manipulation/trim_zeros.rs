@@ -1,4 +1,4 @@
-//! Arrays without leading and trailing zeros: `trim_zeros`.
+//! Removal of leading and trailing zeros: `trim_zeros`.
 
 use cuprum_core::{Axes, Error, Item, NdArray, Result, argwhere, numpy};
 

@@ -33,7 +33,7 @@ impl FromArgs for ConvolutionMode {
 const MAX_COPIED_PRODUCTS: usize = 1 << 22;
 /// Maximum number of products of one reduction, so that 32 bits suffice for its indices.
 const MAX_REDUCED_PRODUCTS: usize = i32::MAX as usize;
-/// Maximum number of products of one contraction that reads the windows in place. More would not fit the sizes of an array.
+/// Maximum number of products of one contraction that reads the windows in place. More would exceed the maximum size of an array.
 const MAX_PRODUCTS: usize = if usize::BITS == 64 { (1_u64 << 48) as usize } else { i32::MAX as usize };
 
 /// Returns the dot products of `kernel` with all windows of `signal`. `kernel` must not be longer than `signal`.
@@ -92,11 +92,12 @@ fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, 
 
 /// Returns the discrete convolution of two 1-D arrays (`numpy.convolve`).
 ///
-/// Method: the windows of the longer array, a strided view of it with zeros at both ends, times the reversed shorter array, as one
-/// contraction, or as several for long arrays. The result has the promoted dtype.
+/// The longer array is padded with zeros, unless the mode is [`ConvolutionMode::Valid`]. Its windows are a strided view. One contraction
+/// multiplies the windows by the reversed shorter array; long arrays take several contractions. The result has the promoted dtype.
 ///
-/// Passes over memory: one that adds the zeros, and one contraction of float32 or float64. On a GPU, it is a fused reduction, which reads
-/// the windows in place; so are complex64 and complex128. Windows of other dtypes are copied in blocks.
+/// Passes over memory: one that adds the zeros, and one contraction. On the CPU, the contraction reads windows of float32 and float64 in
+/// place. On a GPU, a fused reduction reads windows of float32, float64, complex64 and complex128 in place. Windows of other dtypes are
+/// copied in blocks.
 ///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.
@@ -121,8 +122,7 @@ pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArr
 
 /// Returns the cross-correlation of two 1-D arrays, `sum(a[n + k] * conj(v[n]))` for each `k` (`numpy.correlate`).
 ///
-/// Method: the windows of the longer array, a strided view of it, times the shorter array, as one contraction, or as several for long
-/// arrays. NumPy's default mode is [`ConvolutionMode::Valid`].
+/// The method is that of [`convolve`], but the shorter array is not reversed. NumPy's default mode is [`ConvolutionMode::Valid`].
 ///
 /// Passes over memory: those of [`convolve`].
 ///

@@ -7,7 +7,7 @@ use cuprum_core::{DType, Error, NdArray, Operand, Result, broadcast_to, concat, 
 use crate::common::{array_on, slice_axis};
 
 /// Returns `value` as an array that [`concat`] can join to `a` along `axis`. A 0-d value becomes one slice.
-fn as_part(a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
+fn as_joinable_array(a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
     let value = array_on(a.device(), value)?;
     if value.ndim() > 0 {
         return Ok(value);
@@ -65,11 +65,11 @@ pub fn diff(a: &NdArray, n: isize, axis: isize, prepend: Option<Operand>, append
     let axis = normalize_axis(name, axis, a.ndim())?;
     let mut parts = Vec::with_capacity(3);
     if let Some(value) = &prepend {
-        parts.push(as_part(a, value, axis)?);
+        parts.push(as_joinable_array(a, value, axis)?);
     }
     parts.push(a.clone());
     if let Some(value) = &append {
-        parts.push(as_part(a, value, axis)?);
+        parts.push(as_joinable_array(a, value, axis)?);
     }
     let mut a = if parts.len() > 1 { concat(&parts, axis as isize)? } else { a.clone() };
     for _ in 0..n {

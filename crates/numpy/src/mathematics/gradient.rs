@@ -59,8 +59,8 @@ fn gradient_from_args(args: &Args) -> Result<Value> {
 /// Passes over memory for each axis: one for the differences, and one that joins them with those at the ends.
 ///
 /// # Errors
-/// An axis with fewer than `edge_order + 1` elements, coordinates of another length, a number of distances that does not match, or an axis
-/// out of bounds.
+/// An axis with fewer than `edge_order + 1` elements, coordinates whose number is not the extent, a number of distances that does not
+/// match, or an axis out of bounds.
 ///
 /// # Examples
 /// ```

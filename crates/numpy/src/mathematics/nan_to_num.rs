@@ -1,4 +1,4 @@
-//! Numbers in place of NaN and infinities: `nan_to_num`.
+//! Replacement of NaN and infinities by numbers: `nan_to_num`.
 
 use cuprum_core::array::StoredArray;
 use cuprum_core::function::FromArgs;

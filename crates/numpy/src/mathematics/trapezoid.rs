@@ -15,7 +15,8 @@ fn trapezoid_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the integral along an axis by the trapezoidal rule (`numpy.trapezoid`).
 ///
-/// `x` has the coordinates of the samples, 1-D or in a shape that broadcasts. Without them, samples have the distance `dx`.
+/// `x` has the coordinates of the samples, 1-D or in a shape that broadcasts. Without `x`, the distance between neighbouring samples is
+/// `dx`.
 ///
 /// Passes over memory: one fused sum.
 ///

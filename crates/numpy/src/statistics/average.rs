@@ -5,7 +5,7 @@ use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{AxisOption, AxisOptions, DType, Error, NdArray, Result, broadcast_to, divide, equal, multiply, numpy};
 
 use crate::common::filled;
-use crate::statistics::fit_weights;
+use crate::statistics::reshape_weights;
 
 fn average_from_args(args: &Args) -> Result<Value> {
     let weights = args.get("weights").map(|weights| weights.array(args.op())).transpose()?;
@@ -20,10 +20,10 @@ fn average_from_args(args: &Args) -> Result<Value> {
 ///
 /// Weights have the shape of the array, or that of the given axes. Without weights this is the mean.
 ///
-/// Passes over memory: one fused sum of products, and one of the weights. The call waits for the device if there are weights.
+/// Passes over memory: one fused sum of products, and one sum of the weights. The call waits for the device if there are weights.
 ///
 /// # Errors
-/// Weights of another shape, weights whose sum is 0, or axes that are out of bounds or repeated.
+/// Weights whose shape fits neither the array nor the axes, weights whose sum is 0, or axes that are out of bounds or repeated.
 ///
 /// # Examples
 /// ```
@@ -41,7 +41,7 @@ pub fn average(a: &NdArray, weights: Option<&NdArray>, over: impl Into<AxisOptio
     average_and_weights(a, weights, over).map(|(average, _)| average)
 }
 
-/// Returns [`average`] and the sum of the weights, in the same shape (`numpy.average(returned=True)`).
+/// Returns the result of [`average`] and the sum of the weights, in the same shape (`numpy.average(returned=True)`).
 ///
 /// # Errors
 /// The errors of [`average`].
@@ -58,7 +58,7 @@ fn weighted_mean(name: &'static str, a: &NdArray, weights: Option<&NdArray>, ove
         let counts = filled(a, mean.shape(), count, mean.dtype())?;
         return Ok((mean, counts));
     };
-    let weights = fit_weights(name, a, weights, &over)?;
+    let weights = reshape_weights(name, a, weights, &over)?;
     let dtype = match a.dtype().is_inexact() {
         true => a.dtype().promote(weights.dtype()),
         false => DType::promote_all([a.dtype(), weights.dtype(), DType::F64]).unwrap_or(DType::F64),

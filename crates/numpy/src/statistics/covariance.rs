@@ -76,7 +76,8 @@ fn observation_weights(which: &str, weights: &NdArray, observations: usize) -> R
 /// Passes over memory: one for the means, one that subtracts them, and one contraction.
 ///
 /// # Errors
-/// Arrays of more than two dimensions, numbers of observations that differ, or weights that are negative or of another length.
+/// Arrays of more than two dimensions, different numbers of observations in `m` and `y`, or weights that are negative or not one for each
+/// observation.
 ///
 /// # Examples
 /// ```
@@ -95,7 +96,7 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
     let natural = || DType::promote_all([m.dtype(), y.map_or(DType::Bool, NdArray::dtype), DType::F64]).unwrap_or(DType::F64);
     let dtype = options.dtype.unwrap_or_else(natural);
     let mut x = as_matrix(name, m, dtype)?;
-    // As in NumPy, a 1-D `m` and a single row of `y` are one variable, also with `rowvar=False`.
+    // As in NumPy, `rowvar=False` does not transpose a 1-D `m` or a `y` with a single row: each is one variable.
     if !options.rowvar && m.ndim() != 1 {
         x = x.t()?;
     }

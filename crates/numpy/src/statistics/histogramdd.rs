@@ -19,7 +19,7 @@ use crate::common::{filled, slice_axis};
 /// Passes over memory: a binary search along each dimension, and one weighted count.
 ///
 /// # Errors
-/// A number of bins other than that of the dimensions, weights of another length, and the errors of `histogram`.
+/// A length of `bins` other than the number of dimensions, weights that are not one for each point, and the errors of `histogram`.
 ///
 /// # Examples
 /// ```
@@ -52,7 +52,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         let x = slice_axis(sample, 1, n as isize, n as isize + 1, 1)?.squeeze(1)?;
         let edges = match bins {
             Bins::Edges(edges) => edges.clone(),
-            // As in NumPy, edges that divide a given range are float64.
+            // As in NumPy, the edges of equal bins in a given range are float64.
             bins @ Bins::Range(..) => histogram_bin_edges(&x.astype(DType::F64)?, bins.clone())?,
             bins => histogram_bin_edges(&x, bins.clone())?,
         };
@@ -165,7 +165,7 @@ fn histogramdd_from_args(args: &Args) -> Result<Value> {
 
 fn histogram2d_from_args(args: &Args) -> Result<Value> {
     let (x, y) = (args.array("x")?, args.array("y")?);
-    // A sequence of other than one or two items holds the edges for both dimensions.
+    // A sequence whose length is neither 1 nor 2 holds the edges for both dimensions.
     let bins = match args.value("bins") {
         Some(value @ (Value::Tuple(_) | Value::List(_))) if value.items().is_some_and(|items| !matches!(items.len(), 1 | 2)) => {
             vec![Bins::Edges(value.array(args.op())?); 2]

@@ -9,11 +9,11 @@ use crate::common::slice_axis;
 use crate::indexing::take_along_axis;
 use crate::statistics::order_statistics::{FlattenedRows, mark_nan};
 
-/// Returns the median over the given axes (`numpy.median`): the mean of the two middle elements if their number is even.
+/// Returns the median over the given axes (`numpy.median`): the middle element, or the mean of the two middle elements of an even number.
 ///
 /// Integers and bool give float64; other dtypes are kept. NaN if any element is NaN, or if there are no elements.
 ///
-/// Passes over memory: a selection, a maximum of half the elements if their number is even, and a test for NaN. No sort.
+/// Passes over memory: a selection and a test for NaN. For an even number of elements, also the maximum of the lower half. No sort.
 ///
 /// # Errors
 /// Axes that are out of bounds or repeated.

@@ -1,4 +1,4 @@
-//! Rows of a reduction and their order statistics, which medians and quantiles share.
+//! The rows that a reduction processes, and their order statistics. Medians and quantiles use both.
 
 use cuprum_core::layout::normalize_axes;
 use cuprum_core::{AxisOptions, Error, NdArray, Result, isnan, where_};
@@ -91,23 +91,26 @@ pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<N
     wanted.iter().map(statistic).collect()
 }
 
-/// A part of each row, partitioned at index `pivot` of the row: the elements that the sorted row has from index `first` on.
-struct Part {
+/// The result of partitioning a range of each row. `elements` has the elements whose index in the sorted row is `first` or higher. The
+/// element with index `pivot` in the sorted row is at its final position; the elements before it are not larger.
+struct RowPartition {
     pivot: usize,
     first: usize,
     elements: NdArray,
 }
 
-/// Partitions rows at ascending pivots and appends the parts in this order. After the middle pivot, each side is partitioned alone, so that
-/// three selections read each element twice. The rows are the elements from index `first` on.
-fn partition_at(rows: &NdArray, first: usize, pivots: &[usize], parts: &mut Vec<Part>) -> Result<()> {
+/// Partitions rows at the ascending `pivots`, and appends the results to `parts` in this order. `rows` has the elements whose index in the
+/// sorted row is `first` or higher.
+///
+/// The middle pivot comes first. Then each side is partitioned separately, so that three partitions read each element only twice.
+fn partition_at(rows: &NdArray, first: usize, pivots: &[usize], parts: &mut Vec<RowPartition>) -> Result<()> {
     let (before, Some((&pivot, after))) = (&pivots[..pivots.len() / 2], pivots[pivots.len() / 2..].split_first()) else { return Ok(()) };
     let (last_axis, at) = (rows.ndim() - 1, (pivot - first) as isize);
     let elements = rows.partition(at, -1)?;
     if !before.is_empty() {
         partition_at(&slice_axis(&elements, last_axis, 0, at, 1)?, first, before, parts)?;
     }
-    parts.push(Part { pivot, first, elements: elements.clone() });
+    parts.push(RowPartition { pivot, first, elements: elements.clone() });
     if !after.is_empty() {
         partition_at(&slice_axis(&elements, last_axis, at + 1, None, 1)?, pivot + 1, after, parts)?;
     }

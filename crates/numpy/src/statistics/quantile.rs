@@ -9,10 +9,10 @@ use cuprum_core::{
 
 use crate::common::{filled, slice_axis};
 use crate::indexing::take_along_axis;
-use crate::statistics::fit_weights;
 use crate::statistics::order_statistics::{FlattenedRows, mark_nan, order_statistics};
 use crate::statistics::quantile_method::QuantileMethod::{AveragedInvertedCdf, InvertedCdf, Linear, Midpoint};
 use crate::statistics::quantile_method::{QuantileMethod, QuantilePosition};
+use crate::statistics::reshape_weights;
 
 /// The probabilities of the requested quantiles, as numbers on the host, with their shape and dtype.
 struct Probabilities {
@@ -78,7 +78,8 @@ fn interpolate(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray
 /// Computes quantiles of rows. The axes of `q` come first in the result.
 fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let length = rows.row_length();
-    // As in NumPy, no quantiles of integers have a result without elements; floats are tested for NaN first.
+    // As in NumPy, an empty `q` gives an empty result for rows without elements if the dtype is an integer or bool. Other dtypes are an
+    // error, because NumPy tests their elements for NaN first.
     if length == 0 && (!q.values.is_empty() || rows.rows.dtype().is_inexact()) {
         return Err(Error::shape(op, "a quantile of no elements is not defined", &[rows.rows.shape()]));
     }
@@ -169,7 +170,7 @@ fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: Quanti
     let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?.astype(index_dtype)?;
     let is_empty = equal(&count, 0)?;
-    // A row of only NaN takes its first element.
+    // A row that holds only NaN has no valid index, so index 0 is read. `mark_nan` then replaces the result by NaN.
     let last = maximum(subtract(&count, 1)?, 0)?;
     let dtype = q.interpolated_dtype(rows.rows.dtype());
     let at = |index: &NdArray| {
@@ -217,7 +218,7 @@ fn weighted_quantile(
         return Err(Error::dtype(op, "a must be an array of real numbers", &[a.dtype()]));
     }
     let q = Probabilities::new(op, q, percent)?;
-    let weights = fit_weights(op, a, weights, &over)?.astype(DType::F64)?;
+    let weights = reshape_weights(op, a, weights, &over)?.astype(DType::F64)?;
     if weights.size() > 0 && less(&weights, 0)?.any(())?.item()?.as_bool() {
         return Err(Error::value(op, "Weights must be non-negative."));
     }
@@ -240,7 +241,7 @@ fn weighted_quantile(
     if (has_no_total || isinf(&total)?.any(())?.item()?.as_bool()) && rule == NanRule::Propagate {
         return Err(Error::value(op, "Weights included NaN, inf or were all zero."));
     }
-    // Leading weights of zero are skipped, also by quantile 0.
+    // Elements before the first positive weight have share 0. Share -1 makes every quantile skip them, including quantile 0.
     let share = where_(equal(&share, 0)?, -1.0, &share)?.eval()?.clone();
     let has_nan = if rule == NanRule::Propagate { rows.has_nan()? } else { None };
     let last = rows.row_length() as i64 - 1;
@@ -257,8 +258,9 @@ fn weighted_quantile(
 /// `q` is a number, or an array of at most two dimensions whose axes come first in the result. Interpolated values of integers are
 /// float64. NaN if any element is NaN.
 ///
-/// Passes over memory: up to three selections, which serve two neighbouring order statistics each, and a test for NaN. Three selections read
-/// each element twice, as the first divides the elements for the others. More quantiles share one sort. `q` is read on the host.
+/// Passes over memory: up to three selections, each for two neighbouring order statistics, and a test for NaN. Three selections read each
+/// element twice, because the first one splits the elements between the other two. If more selections are needed, one sort replaces them.
+/// `q` is read on the host.
 ///
 /// # Errors
 /// Quantiles outside 0 to 1, complex elements, no elements, or axes that are out of bounds or repeated.

@@ -85,8 +85,8 @@ impl QuantileMethod {
             round(round(round(n * q) + shift) - 1.0)
         };
         let linear = round((n - 1.0) * q);
-        // As NumPy's `_discrete_interpolation_to_boundaries`: returns the integer below the fractional index if `to_lower` holds, which
-        // means a step of the distribution function. Otherwise returns the integer above.
+        // As NumPy's `_discrete_interpolation_to_boundaries`: rounds a fractional index to an integer. `to_lower` receives the fraction and
+        // the index, and returns whether the index is rounded down. Otherwise it is rounded up.
         let discrete = |index: f64, to_lower: &dyn Fn(f64, f64) -> bool| {
             let previous = index.floor();
             if to_lower(index - previous, index) { previous } else { previous + 1.0 }.max(0.0)
@@ -119,8 +119,8 @@ impl QuantileMethod {
             return QuantilePosition { lower: at, upper: at, weight: None };
         }
         let floor = index.floor();
-        // As in NumPy, an index beyond the ends uses the first or the last element. At the last element, NumPy's index is -1, so
-        // the fraction is computed relative to -1.
+        // As in NumPy, an index beyond the ends selects the first or the last element. NumPy writes the last index as -1, so
+        // the interpolation weight at the last element is the distance from -1.
         let (lower, upper, base) = match index {
             i if i >= last as f64 => (last, last, -1.0),
             i if i < 0.0 => (0, 0, 0.0),

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Args, NdArray, Result, numpy};
 
-use super::{LinearOperator, Solution, SolverOptions, System, inner, norm, solve_from_args};
+use super::{LinearOperator, Solution, SolverOptions, System, inner_product, norm, solve_from_args};
 use crate::arguments::with_named_errors;
 use crate::common::contiguous_stored;
 
@@ -37,7 +37,7 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
     let mut last: Option<(NdArray, NdArray, NdArray, NdArray)> = None;
     let mut iterations = 0;
     while residual_norm > system.tolerance && iterations < system.maxiter {
-        let rho = contiguous_stored(&inner(&shadow, &r)?)?;
+        let rho = contiguous_stored(&inner_product(&shadow, &r)?)?;
         if !rho.item()?.as_bool() {
             break;
         }
@@ -50,7 +50,7 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         };
         let p_hat = system.precondition(&p)?;
         let v = contiguous_stored(&system.multiply(&p_hat)?)?;
-        let alpha = contiguous_stored(&rho.divide(inner(&shadow, &v)?)?)?;
+        let alpha = contiguous_stored(&rho.divide(inner_product(&shadow, &v)?)?)?;
         let s = contiguous_stored(&r.subtract(v.multiply(&alpha)?)?)?;
         iterations += 1;
         let half = norm(&s)?;
@@ -60,7 +60,7 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         }
         let s_hat = system.precondition(&s)?;
         let t = contiguous_stored(&system.multiply(&s_hat)?)?;
-        let omega = contiguous_stored(&inner(&t, &s)?.divide(inner(&t, &t)?)?)?;
+        let omega = contiguous_stored(&inner_product(&t, &s)?.divide(inner_product(&t, &t)?)?)?;
         system.x = contiguous_stored(&system.x.add(p_hat.multiply(&alpha)?)?.add(s_hat.multiply(&omega)?)?)?;
         r = contiguous_stored(&s.subtract(t.multiply(&omega)?)?)?;
         residual_norm = norm(&r)?;

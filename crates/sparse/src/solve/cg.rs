@@ -2,7 +2,7 @@
 
 use cuprum_core::{Args, NdArray, Result, numpy};
 
-use super::{LinearOperator, Solution, SolverOptions, System, inner, norm, solve_from_args};
+use super::{LinearOperator, Solution, SolverOptions, System, inner_product, norm, solve_from_args};
 use crate::arguments::with_named_errors;
 use crate::common::contiguous_stored;
 
@@ -36,13 +36,13 @@ pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Resul
     // NaN ends the loop, because it compares as false.
     while residual_norm > system.tolerance && iterations < system.maxiter {
         let z = system.precondition(&r)?;
-        let rho = contiguous_stored(&inner(&r, &z)?)?;
+        let rho = contiguous_stored(&inner_product(&r, &z)?)?;
         let p = match &direction {
             Some((p, before)) => contiguous_stored(&z.add(p.multiply(rho.divide(before)?)?)?)?,
             None => z,
         };
         let q = contiguous_stored(&system.multiply(&p)?)?;
-        let alpha = contiguous_stored(&rho.divide(inner(&p, &q)?)?)?;
+        let alpha = contiguous_stored(&rho.divide(inner_product(&p, &q)?)?)?;
         system.x = contiguous_stored(&system.x.add(p.multiply(&alpha)?)?)?;
         r = contiguous_stored(&r.subtract(q.multiply(&alpha)?)?)?;
         direction = Some((p, rho));

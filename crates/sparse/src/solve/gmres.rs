@@ -8,9 +8,10 @@ use crate::common::contiguous_stored;
 
 /// Solves `a @ x = b` by the generalised method of minimal residuals (`scipy.sparse.linalg.gmres`).
 ///
-/// `a` is (n, n) and need not be symmetric, `b` is (n). The method keeps one vector per iteration, and starts again from its approximation
-/// after `restart` of them. Each iteration takes one product with `a`. A preconditioner is applied on the right, so that the residual is
-/// that of the system. `maxiter` counts iterations, not restarts. Integers are converted to float64.
+/// `a` is (n, n) and need not be symmetric, `b` is (n). The method keeps one vector per iteration. After `restart` iterations, it drops
+/// them and restarts from the current approximation. Each iteration takes one product with `a`. A preconditioner is applied on the right,
+/// so the stopping test uses the residual `b - a @ x` of the original system. `maxiter` counts iterations, not restarts. Integers are
+/// converted to float64.
 ///
 /// Source: Saad and Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems", SIAM Journal on
 /// Scientific and Statistical Computing 7, 1986.
@@ -65,7 +66,7 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
         // Two passes of classical Gram-Schmidt are as accurate as the modified method, and each pass takes only two products.
         let vectors = stack(&basis, 0)?;
         for _ in 0..2 {
-            let projections = inner_rows(&vectors, &w)?;
+            let projections = inner_products(&vectors, &w)?;
             w = contiguous_stored(&w.subtract(projections.matmul(&vectors)?)?)?;
             for (sum, h) in column.iter_mut().zip(complex_values(&projections)?) {
                 *sum += h;
@@ -84,7 +85,7 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
         right.push(-s.conj() * last);
         rotations.push((c, s));
         columns.push(column);
-        // If the new vector is in the span of the basis, the approximation is exact in this subspace, so the iteration stops.
+        // If the new vector is in the span of the basis, the basis cannot be extended, so the iteration stops.
         let has_ended = next <= before * f64::EPSILON || right[step + 1].norm() <= system.tolerance;
         if has_ended || step + 1 == steps {
             break;
@@ -114,7 +115,7 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
 }
 
 /// Returns the inner product of each row of `vectors` with `w`.
-fn inner_rows(vectors: &NdArray, w: &NdArray) -> Result<NdArray> {
+fn inner_products(vectors: &NdArray, w: &NdArray) -> Result<NdArray> {
     if vectors.dtype().is_complex() { cuprum_core::conj(vectors)?.matmul(w) } else { vectors.matmul(w) }
 }
 

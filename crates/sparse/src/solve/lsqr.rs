@@ -37,8 +37,8 @@ pub struct LeastSquares {
     /// The solution.
     pub x: NdArray,
     /// The reason why the iteration stopped, as SciPy's `istop`: 0 if `x0` is the solution, 1 for a consistent system, 2 for a
-    /// least-squares solution, 3 if the condition number exceeds the limit, 4 to 6 if these tests pass at machine precision, 7 for the
-    /// maximum number of iterations.
+    /// least-squares solution, 3 if the condition number exceeds the limit, and 7 for the maximum number of iterations. The numbers 4, 5
+    /// and 6 mean that the tests of 1, 2 and 3 pass at machine precision.
     pub stop: u8,
     /// Number of iterations.
     pub iterations: usize,
@@ -82,7 +82,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     let epsilon = if dtype.real() == cuprum_core::DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let times = |v: &NdArray| a.matvec(v)?.astype(dtype);
     let times_adjoint = |v: &NdArray| a.rmatvec(v)?.astype(dtype);
-    // Normalises a vector. Returns its norm and the unit vector.
+    // Returns the norm of a vector, and the vector divided by its norm. A zero vector is returned unchanged.
     let normalise = |v: NdArray| -> Result<(f64, NdArray)> {
         let v = contiguous_stored(&v)?;
         let size = norm(&v)?;
@@ -106,7 +106,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     }
     let (mut rho_bar, mut phi_bar) = (alpha, beta);
     let (mut matrix_norm, mut direction_norm, mut damped) = (0.0f64, 0.0f64, 0.0f64);
-    // Estimates the norm of `x` by rotations of the bidiagonal matrix from the right.
+    // Variables of the estimate of the norm of `x`, which rotates the bidiagonal matrix from the right.
     let (mut z, mut x_norm_squared, mut cosine, mut sine) = (0.0f64, 0.0f64, -1.0f64, 0.0f64);
     let maxiter = options.maxiter.unwrap_or(columns.saturating_mul(2));
     let limit = if options.conlim > 0.0 { 1.0 / options.conlim } else { 0.0 };

@@ -1,10 +1,10 @@
-//! Linear operators: matrices and functions that multiply vectors.
+//! Linear operators: matrices, or functions that compute the product of a matrix with a vector.
 
 use cuprum_core::{DType, Device, NdArray, Result, conj};
 
 use crate::Sparse;
 
-/// A matrix that is given by its products with vectors (`scipy.sparse.linalg.LinearOperator`).
+/// A matrix that is defined by its products with vectors (`scipy.sparse.linalg.LinearOperator`).
 ///
 /// Sparse arrays and 2-D dense arrays are linear operators. [`FnOperator`] makes one from a function.
 pub trait LinearOperator {
@@ -27,7 +27,7 @@ pub trait LinearOperator {
     /// Returns the product `conj(a).T @ v` with a vector of as many elements as the matrix has rows.
     ///
     /// # Errors
-    /// Errors of the product, and operators that do not know their transpose.
+    /// Errors of the product, and operators that cannot multiply by their conjugate transpose.
     fn rmatvec(&self, v: &NdArray) -> Result<NdArray>;
 }
 
@@ -68,8 +68,8 @@ impl LinearOperator for NdArray {
     }
 }
 
-/// A function that returns the product of a [`FnOperator`] with a vector.
-type Product = Box<dyn Fn(&NdArray) -> Result<NdArray> + Send + Sync>;
+/// A function that multiplies a vector by the matrix of a [`FnOperator`], or by its conjugate transpose.
+type ProductFn = Box<dyn Fn(&NdArray) -> Result<NdArray> + Send + Sync>;
 
 /// A linear operator that calls functions to compute its products.
 ///
@@ -86,8 +86,8 @@ type Product = Box<dyn Fn(&NdArray) -> Result<NdArray> + Send + Sync>;
 pub struct FnOperator {
     extents: [usize; 2],
     dtype: DType,
-    multiply: Product,
-    multiply_adjoint: Option<Product>,
+    multiply: ProductFn,
+    multiply_adjoint: Option<ProductFn>,
 }
 
 impl FnOperator {

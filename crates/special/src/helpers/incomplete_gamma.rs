@@ -1,6 +1,7 @@
 //! The regularised incomplete gamma functions P and Q as scalar functions, and their inverses.
 
-/// Expands to a `kernel!` block with the functions of `with_gamma`, `gammainc_f64`, `gammaincc_f64`, their inverses and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_gamma`, `gammainc_f64`, `gammaincc_f64`, their inverses and the given
+/// functions.
 macro_rules! with_incomplete_gamma {
     ($($functions:tt)*) => {
         with_gamma! {
@@ -100,7 +101,7 @@ macro_rules! with_incomplete_gamma {
 
             /// Returns P(a, x) if `lower`, otherwise Q(a, x).
             #[helper]
-            fn gamma_side(a: f64, x: f64, lower: bool) -> f64 {
+            fn gamma_lower_or_upper(a: f64, x: f64, lower: bool) -> f64 {
                 if !(a >= 0.0 && x >= 0.0) {
                     return NAN;
                 }
@@ -137,12 +138,12 @@ macro_rules! with_incomplete_gamma {
 
             #[helper]
             fn gammainc_f64(a: f64, x: f64) -> f64 {
-                gamma_side(a, x, true)
+                gamma_lower_or_upper(a, x, true)
             }
 
             #[helper]
             fn gammaincc_f64(a: f64, x: f64) -> f64 {
-                gamma_side(a, x, false)
+                gamma_lower_or_upper(a, x, false)
             }
 
             /// Returns the starting value of [`gamma_quantile`]: an approximate x with P(a, x) = p and Q(a, x) = q = 1 - p.
@@ -152,7 +153,8 @@ macro_rules! with_incomplete_gamma {
                 if a < 0.7 {
                     return small;
                 }
-                // Wilson and Hilferty (1931), with an approximation of the normal quantile (Abramowitz and Stegun, 26.2.22).
+                // Uses Wilson and Hilferty's approximation (1931). The normal quantile in it is approximated by Abramowitz and Stegun,
+                // 26.2.22.
                 let tail = if p < q { p } else { q };
                 let t = (-2.0 * tail.ln()).sqrt();
                 let size = t - (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t));
@@ -184,10 +186,10 @@ macro_rules! with_incomplete_gamma {
                     let slope = a * gamma_term(a, x);
                     let mut next = x;
                     if lower {
-                        let value = gamma_side(a, x, true);
+                        let value = gamma_lower_or_upper(a, x, true);
                         next = x * ((p / value).ln() * (value / slope)).max(-40.0).min(40.0).exp();
                     } else {
-                        let value = gamma_side(a, x, false);
+                        let value = gamma_lower_or_upper(a, x, false);
                         let step = (value / q).ln() * (value / slope);
                         next = x + (x * step).max(-0.9 * x).min(10.0 * x + 10.0);
                     }

@@ -198,8 +198,7 @@ template <class T> __device__ inline T conj(T x) {
 __device__ inline f32 hypot(f32 a, f32 b) { return ::hypotf(a, b); }
 __device__ inline f64 hypot(f64 a, f64 b) {
     const f64 large = fmax(fabs(a), fabs(b)), small = fmin(fabs(a), fabs(b));
-    // If `small` is below 2^-28 of `large`, it does not change the result. CUDA's `hypot` would round the largest finite `large` up to
-    // infinity.
+    // If `small` is less than 2^-28 * `large`, the result is `large`. CUDA's `hypot` would round the largest finite `large` up to infinity.
     return small < large * 0x1p-28 ? large : ::hypot(a, b);
 }
 template <class T> __device__ inline real_of<T> abs(T x) {
@@ -246,7 +245,8 @@ template <class T> __device__ inline T right_shift(T x, T count) {
 
 // ---- power ----
 
-// Integer power by repeated squaring. For a negative exponent the result is 1 / base^n, truncated: 0 unless base is 1 or -1.
+// Integer power by repeated squaring. For a negative exponent, the result is base^exponent rounded toward zero, which is 0 unless base is 1
+// or -1.
 template <class T> __device__ inline T power_int(T base, T exponent) {
     if (is_signed<T> && exponent < 0) {
         if (base == T(1)) return T(1);

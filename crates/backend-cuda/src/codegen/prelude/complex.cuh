@@ -39,22 +39,22 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
     return re >= 0 ? c128(root * back, copysign(other * back, z.im)) : c128(other * back, copysign(root * back, z.im));
 }
 
-// Returns by * e^re * (cos im, sin im), without intermediate overflow. `by` is 1 or 1/2.
-__device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 by) {
+// Returns factor * e^re * (cos im, sin im), without intermediate overflow. `factor` is 1 or 1/2.
+__device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 factor) {
     f64 s, c;
     ::sincos(im, &s, &c);
     // Multiplies by e^re in up to three factors, because e^re may overflow while its product with a tiny sine or cosine is finite.
     // `re - EXP_LIMIT` is exact.
     for (int n = 0; n < 2; n++) {
         if (re > EXP_LIMIT) {
-            const f64 e = by * ::exp(EXP_LIMIT);
+            const f64 e = factor * ::exp(EXP_LIMIT);
             re -= EXP_LIMIT;
-            by = 1;
+            factor = 1;
             c *= e;
             s *= e;
         }
     }
-    const f64 e = by * ::exp(re);
+    const f64 e = factor * ::exp(re);
     return c128(e * c, e * s);
 }
 __device__ __noinline__ inline c128 exp(c128 z) {

@@ -2,14 +2,14 @@
 
 namespace cuprum {
 
-// Division by a number that is constant during a kernel. The 64-bit version is an ordinary division.
+// Division by a number that is constant during a kernel. For 64-bit numbers, it is an ordinary division.
 template <class Index> struct Divisor {
     u64 value;
     __device__ u64 quotient(u64 n) const { return n / value; }
 };
 
-// The 32-bit version divides by a multiplication and a shift, exact for n and value below 2^31 (Granlund and Montgomery,
-// "Division by invariant integers using multiplication", 1994).
+// Division by a 32-bit number, as a multiplication and a shift. The quotient is exact for `n` and `value` below 2^31 (Granlund and
+// Montgomery, "Division by invariant integers using multiplication", 1994).
 template <> struct Divisor<i32> {
     u32 value, magic, shift;
     __device__ u32 quotient(u32 n) const { return (__umulhi(n, magic) + n) >> shift; }
@@ -87,7 +87,7 @@ template <class T, int Width> struct alignas(sizeof(T) * Width < 16 ? sizeof(T) 
     T at[Width];
 };
 
-// The unsigned type (or vector type) by which a kernel loads or stores `Bytes` bytes in one access.
+// The unsigned type (or vector type) with which a kernel loads or stores `Bytes` bytes in one access.
 template <int Bytes> struct AccessWord { using type = u8; };
 template <> struct AccessWord<2> { using type = u16; };
 template <> struct AccessWord<4> { using type = u32; };

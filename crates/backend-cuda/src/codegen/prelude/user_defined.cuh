@@ -91,7 +91,7 @@ template <int N, class T> __device__ inline T polynomial(T x, const T* coefficie
     return sum;
 }
 
-// Returns whether, for all i in begin..end, i is a non-negative 32-bit number and `Factor * i + Offset` is a 32-bit index below `len`. `Factor`
+// Returns whether each i in begin..end is a non-negative 32-bit number, and `Factor * i + Offset` is a 32-bit index below `len`. `Factor`
 // and `Offset` are not negative.
 template <i64 Factor, i64 Offset, class Index> __device__ inline bool inside(Index begin, Index end, i64 len) {
     const i64 last = len > 0x7fffffff ? 0x7fffffff : len;

@@ -103,9 +103,9 @@ pub(in crate::driver) struct LaunchErrorWord {
 #[derive(Debug, Default)]
 pub(super) struct FaultState {
     found: Option<ReportedFault>,
-    /// Whether the fault was passed on for a report to the thread that queued the launch. A fault is passed on only once.
+    /// Whether the fault was already reported to the thread that queued the launch, or stored in the ledger of this thread for a report.
     pub(super) is_reported: bool,
-    /// For the error word of a graph: the error words of the launches on which the inputs of the graph's last launch depend. Otherwise empty.
+    /// For a graph: the error words of the launches on which the inputs of the graph's last launch depend. Otherwise empty.
     pub(super) inputs: LaunchErrorWords,
 }
 

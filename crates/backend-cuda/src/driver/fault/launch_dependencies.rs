@@ -36,7 +36,7 @@ impl LaunchDependencies {
         self.has_entries.store(!error_words.is_empty(), Ordering::Release);
     }
 
-    /// Replaces the error words of the buffer by `error_words`, after a write that overwrites all values of the buffer.
+    /// Replaces the error words of the buffer with `error_words`, after a write that overwrites all values of the buffer.
     pub(super) fn replace_error_words(&self, error_words: LaunchErrorWords) {
         let any = !error_words.is_empty();
         let before = std::mem::replace(&mut *lock(&self.error_words), error_words);

@@ -1,4 +1,5 @@
-//! Ledgers: each lists the launches of a thread that may have faulted, until the host has checked them. Faults are reported to the thread.
+//! Per-thread ledgers of launches that may have faulted. A launch stays in the ledger of the thread that queued the launch until the host
+//! has checked the error word of the launch. Faults are reported to that thread.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -192,7 +193,8 @@ impl Context {
 
     /// Waits for all streams. Then reports faults of the launches of this thread, and of threads that had ended before the wait.
     pub(in crate::driver) fn wait_and_report(&self) -> Result<()> {
-        // The ledgers are collected before the wait, because a thread that ends during the wait may have queued a launch that the wait misses.
+        // The ledgers are collected before the wait, because a thread that ends during the wait may have queued a launch that the wait
+        // misses.
         let abandoned = self.fault_tracker().ledgers_of_ended_threads();
         self.wait_for_all()?;
         self.report_faults(|_| true)?;

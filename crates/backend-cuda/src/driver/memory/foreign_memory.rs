@@ -127,7 +127,8 @@ impl DeviceBuffer {
         let event = Event::new(context)?;
         // SAFETY: the caller guarantees that `stream` is of this context.
         unsafe { event.record_on_foreign_stream(stream) }?;
-        // The stream that the block belongs to waits, and is recorded as a user of the block, so that other streams wait for that stream.
+        // The home stream of the block waits for the event and is recorded as a user of the block. Other streams that access the block
+        // later wait for the home stream.
         let home = if self.home_stream() < FIRST_CAPTURE_ID { self.home_stream() } else { 0 };
         event.make_wait_on(context, home)?;
         match access {

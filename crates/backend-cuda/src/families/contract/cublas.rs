@@ -34,9 +34,9 @@ pub enum BlasType {
     F32,
     /// f64.
     F64,
-    /// Complex numbers of f32 parts.
+    /// Complex numbers with f32 real and imaginary parts.
     C64,
-    /// Complex numbers of f64 parts.
+    /// Complex numbers with f64 real and imaginary parts.
     C128,
 }
 
@@ -54,7 +54,7 @@ pub enum Transpose {
 
 /// `batch` matrix products C = alpha op(A) op(B) + beta C in column-major order: op(A) is m x k, op(B) k x n, C m x n.
 ///
-/// Addresses are device addresses. With a batch stride of 0, all products use the same A or B.
+/// Addresses are device addresses. If `stride_a` or `stride_b` is 0, all products use the same A or B.
 #[derive(Debug, Clone, Copy)]
 pub struct Gemm {
     /// Type of A, B and C.
@@ -67,46 +67,47 @@ pub struct Gemm {
     pub n: i64,
     /// Length of the contracted axis: columns of op(A), rows of op(B).
     pub k: i64,
-    /// Factor of the product: real and imaginary part.
+    /// The factor alpha of the product: real and imaginary part.
     pub alpha: (f64, f64),
     /// Device address of the first A.
     pub a: u64,
     /// Leading dimension of A as stored, in elements.
     pub lda: i64,
-    /// Stride between the A of consecutive products, in elements.
+    /// Distance between the matrices A of consecutive products, in elements.
     pub stride_a: i64,
     /// Device address of the first B.
     pub b: u64,
     /// Leading dimension of B as stored, in elements.
     pub ldb: i64,
-    /// Stride between the B of consecutive products, in elements.
+    /// Distance between the matrices B of consecutive products, in elements.
     pub stride_b: i64,
-    /// Factor of the previous C: real and imaginary part. With (0, 0), C is not read.
+    /// The factor beta of the previous C: real and imaginary part. If beta is (0, 0), C is not read.
     pub beta: (f64, f64),
     /// Device address of the first C.
     pub c: u64,
     /// Leading dimension of C, in elements.
     pub ldc: i64,
-    /// Stride between the C of consecutive products, in elements.
+    /// Distance between the matrices C of consecutive products, in elements.
     pub stride_c: i64,
     /// Number of matrix products.
     pub batch: i64,
-    /// Minimum precision of products of type `F32` and `C64`. Other types ignore it.
+    /// Minimum precision, if `dtype` is `F32` or `C64`. Products of other types ignore this field.
     pub precision: MatmulPrecision,
 }
 
-/// The solution X of X op(A) = B in column-major order, in place of B: A is n x n and triangular, B and X are m x n. Both are contiguous.
+/// A system X op(A) = B in column-major order, whose solution X replaces B. A is n x n and triangular. B and X are m x n. The arrays are
+/// contiguous.
 ///
-/// In row-major terms, B is n x m, and the equation is op(A^T)^T X = B.
+/// In row-major order, the same memory holds the transposes: B is n x m, and the equation is op(A^T)^T X = B.
 #[derive(Debug, Clone, Copy)]
 pub struct TriangularSystem {
     /// Type of A and B: a 32- or 64-bit float or complex number.
     pub dtype: BlasType,
-    /// Whether the upper triangle of A is read, else the lower one.
+    /// Whether the upper triangle of A is read. If false, the lower triangle is read.
     pub upper: bool,
-    /// The form of A in the equation.
+    /// The operation op: whether A is transposed, and whether it is conjugated.
     pub form: Transpose,
-    /// Whether the diagonal of A is taken as ones.
+    /// Whether the diagonal elements of A are assumed to be 1 and not read.
     pub unit_diagonal: bool,
     /// Number of rows of B.
     pub m: i32,
@@ -244,7 +245,7 @@ struct CublasApi {
     gemm: Gemm32,
     /// The matrix product with 64-bit extents. `None` for cuBLAS before CUDA 12.
     gemm_64: Option<Gemm64>,
-    /// The triangular solution for f32, f64, and their complex types.
+    /// `trsm`, the solution of triangular systems, for f32, f64, and their complex types.
     trsm: [Trsm; 4],
     batched_lu: batched::BatchedLuApi,
     path: PathBuf,
@@ -294,7 +295,7 @@ pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
 pub struct Blas {
     api: &'static CublasApi,
     context: &'static Context,
-    /// The handle. One thread uses it at a time. Calls only queue work, so the lock is held briefly.
+    /// The handle, which one thread at a time can use. Calls only queue work, so the lock is held briefly.
     handle: Mutex<BlasHandle>,
     version: u32,
 }
@@ -302,7 +303,7 @@ pub struct Blas {
 /// A cuBLAS handle, and the stream and workspaces for which it is configured.
 struct BlasHandle {
     handle: Handle,
-    /// Number of the stream to which the cuBLAS handle is set, or `None` before the first use.
+    /// Number of the stream to which the cuBLAS handle is set, or `None` if the stream must be set again.
     stream: Option<u32>,
     /// Workspaces by stream number. Each stream has its own, because work on different streams may run concurrently.
     workspaces: Vec<Option<DeviceBuffer>>,
@@ -325,7 +326,7 @@ impl Context {
         if let Some(made) = blas.get() {
             return Ok(made);
         }
-        // Only a refusal of the device by cuBLAS is cached. Other failures may pass: a device without free memory may have some later.
+        // Only the error that cuBLAS does not support the device is cached. Other errors may be temporary, such as a lack of device memory.
         static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
         let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = blas.get() {
@@ -376,8 +377,8 @@ impl Blas {
         self.context.bind()?;
         // SAFETY: the handle exists and is locked, and the stream is of its context.
         check_library_status(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
-        // Sets a workspace, so that results are equal from run to run. The workspace is set after the stream, because setting a stream
-        // resets the workspace.
+        // If several streams use cuBLAS, results are equal from run to run only if the caller sets a workspace for each stream. The
+        // workspace is set after the stream, because setting a stream resets the workspace.
         let (at, bytes) = (number as usize, self.workspace_bytes());
         if self.context.is_capture_stream(number) {
             let workspace = self.context.alloc(bytes)?;
@@ -448,7 +449,8 @@ impl Blas {
         let (on, _workspace) = self.lock_handle()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
-            // The call is retried, because cuBLAS may load kernels and allocate memory at the first product of a kind.
+            // The call is retried if the device is out of memory. cuBLAS may load kernels and allocate memory in the first call for a dtype
+            // or a shape.
             return self.context.retry_out_of_memory(|| {
                 // SAFETY: this thread holds the locked handle. The factors live through the call (host pointer mode is the default). The
                 // caller guarantees that the device addresses are valid.
@@ -540,8 +542,9 @@ impl Blas {
         let (one, a, b) = (ptr::from_ref(&one).cast::<c_void>(), as_c_pointer(system.a), as_c_pointer(system.b).cast_mut());
         let (fill, form, unit) = (c_int::from(system.upper), system.form as c_int, c_int::from(system.unit_diagonal));
         let (on, _workspace) = self.lock_handle()?;
-        // The call is not retried if the device is full, because it works in place.
-        // SAFETY: this thread holds the locked handle. The factor lives through the call. The caller guarantees that the addresses are valid.
+        // The call is not retried if the device is out of memory, because it may have overwritten its input.
+        // SAFETY: this thread holds the locked handle. The factor lives through the call. The caller guarantees that the addresses are
+        // valid.
         let code = unsafe { (self.api.trsm[at])(on.handle, SIDE_RIGHT, fill, form, unit, m, n, one, a, n, b, m) };
         check_library_status(self.context, "cublas<t>trsm", code)
     }
@@ -552,8 +555,8 @@ fn as_c_pointer(pointer: u64) -> *const c_void {
     ptr::with_exposed_provenance(pointer as usize)
 }
 
-/// Converts the status `code` of the cuBLAS function `call`. A lost device is reported as [`CudaError::DeviceLost`], which cuBLAS's status
-/// does not show.
+/// Converts the status `code` of the cuBLAS function `call` to a result. If the code is an error, also checks whether the device is lost,
+/// which cuBLAS's codes do not tell. A lost device is reported as [`CudaError::DeviceLost`].
 fn check_library_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
     check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
@@ -576,8 +579,8 @@ fn check_status(call: &'static str, code: c_int) -> Result<()> {
     Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
 }
 
-/// Converts a refusal of the product (`NOT_SUPPORTED`) or of the device (`ARCH_MISMATCH`) by cuBLAS to `None`. cuBLAS has then queued
-/// nothing, and other kernels may serve the call.
+/// Returns `None` if cuBLAS does not support the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`). The failed cuBLAS call has then
+/// queued nothing, and the kernels of this crate can compute the product.
 pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),

@@ -21,27 +21,28 @@ use crate::error::{CudaError, Result};
 /// Maximum number of plans in the cache of a device. Plans that a captured graph uses do not count.
 pub const MAX_CACHED_PLANS: usize = 64;
 
-/// The element types before and after a transform.
+/// The element types of the input and the output of a transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum TransformType {
-    /// Complex numbers of f32 parts to the same type.
+    /// From complex64 to complex64.
     C2C = 0x29,
-    /// f32 to complex numbers of f32 parts.
+    /// From float32 to complex64.
     R2C = 0x2a,
-    /// Complex numbers of f32 parts to f32.
+    /// From complex64 to float32.
     C2R = 0x2c,
-    /// Complex numbers of f64 parts to the same type.
+    /// From complex128 to complex128.
     Z2Z = 0x69,
-    /// f64 to complex numbers of f64 parts.
+    /// From float64 to complex128.
     D2Z = 0x6a,
-    /// Complex numbers of f64 parts to f64.
+    /// From complex128 to float64.
     Z2D = 0x6c,
 }
 
-/// The memory layout of the input or the output of a batch of transforms. All fields count elements of that array.
+/// The memory layout of the input or the output of a batch of transforms. All fields are in elements of the respective array.
 ///
-/// Element `(x0, x1, x2)` of transform `b` is at `b * distance + ((x0 * embed[1] + x1) * embed[2] + x2) * stride`, where missing axes are 0.
+/// Element `(x0, x1, x2)` of transform `b` is at `b * distance + ((x0 * embed[1] + x1) * embed[2] + x2) * stride`, where the index of a
+/// missing axis is 0 and its `embed` 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchLayout {
     /// Extents of the array in which the transform is embedded. The first extent is not used.
@@ -151,7 +152,8 @@ pub fn load(context: &Context) -> Result<()> {
     CufftApi::shared_functions(context.driver_version().0).map(|_| ())
 }
 
-/// A plan for one [`Shape`]. A mutex serialises its use by threads. Work of the plan on different streams may run concurrently.
+/// A cuFFT plan for one [`Shape`]. A mutex serialises calls of several threads. Work that is queued with the plan on different streams may
+/// run concurrently.
 pub struct Plan {
     api: &'static CufftApi,
     context: &'static Context,
@@ -161,11 +163,11 @@ pub struct Plan {
     work_bytes: usize,
     /// Whether a captured graph contains work of this plan, so that the plan must not be destroyed.
     is_in_graph: AtomicBool,
-    /// Time of the last use, measured in plan lookups of this process.
+    /// Value of the counter of plan lookups at the last use of the plan.
     last_used: AtomicU64,
 }
 
-/// The plans of a device.
+/// The cached plans of a device.
 #[derive(Default)]
 struct Plans(Mutex<FxHashMap<Shape, Arc<Plan>>>);
 
@@ -174,8 +176,8 @@ static PLANS: PerDevice<Plans> = PerDevice::new();
 impl Context {
     /// Returns the plan for `shape` from the cache, or a new one. The first call loads cuFFT.
     pub fn fft_plan(&'static self, shape: &Shape) -> Result<Arc<Plan>> {
-        static LOOKUPS: AtomicU64 = AtomicU64::new(0);
-        let now = LOOKUPS.fetch_add(1, Ordering::Relaxed);
+        static PLAN_LOOKUP_COUNT: AtomicU64 = AtomicU64::new(0);
+        let now = PLAN_LOOKUP_COUNT.fetch_add(1, Ordering::Relaxed);
         let cache = &PLANS.get(self).0;
         let lock = || cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = lock().get(shape) {
@@ -188,7 +190,7 @@ impl Context {
             Entry::Occupied(other) => other.get().clone(),
             Entry::Vacant(place) => place.insert(made).clone(),
         };
-        let oldest = oldest_beyond(
+        let oldest = key_to_evict(
             MAX_CACHED_PLANS,
             plans.iter().filter(|(_, p)| !p.is_in_graph.load(Ordering::Relaxed)).map(|(s, p)| (*s, p.last_use())),
         );
@@ -204,9 +206,9 @@ impl Context {
     }
 }
 
-/// Returns the key of the least recently used entry, or `None` if there are at most `most` entries. An entry consists of a key and the time
-/// of its last use.
-fn oldest_beyond<K>(most: usize, entries: impl Iterator<Item = (K, u64)> + Clone) -> Option<K> {
+/// Returns the key of the least recently used entry if there are more than `most` entries, else `None`. An entry consists of a key and the
+/// time of its last use.
+fn key_to_evict<K>(most: usize, entries: impl Iterator<Item = (K, u64)> + Clone) -> Option<K> {
     if entries.clone().count() > most { entries.min_by_key(|(_, age)| *age).map(|(key, _)| key) } else { None }
 }
 
@@ -275,8 +277,8 @@ impl Plan {
     /// address of the work area. `inverse` has no effect for transforms from or to real numbers.
     ///
     /// # Safety
-    /// The addresses are valid on this plan's device for the plan's shape, and `work` for [`Plan::work_bytes`], until the work has ended.
-    /// Transforms to real numbers may overwrite their input.
+    /// The addresses `input` and `output` are valid on this plan's device for the plan's shape, until the work has ended. So is `work`, for
+    /// [`Plan::work_bytes`] bytes. Transforms to real numbers may overwrite their input.
     pub unsafe fn execute(&self, input: u64, output: u64, work: u64, inverse: bool) -> Result<()> {
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let (handle, stream) = &mut *handle;
@@ -320,8 +322,8 @@ impl Plan {
 }
 
 impl Drop for Plan {
-    /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, or if a
-    /// captured graph uses the plan, leaks the plan instead.
+    /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, the
+    /// plan is leaked. It is also leaked if a captured graph uses it.
     fn drop(&mut self) {
         if self.is_in_graph.load(Ordering::Relaxed) || self.context.synchronize().is_err() || self.context.bind().is_err() {
             return;
@@ -379,7 +381,7 @@ mod tests {
     #[test]
     fn the_least_recently_used_plan_is_removed() {
         let entries = [("a", 7), ("b", 3), ("c", 5)];
-        assert_eq!(oldest_beyond(3, entries.into_iter()), None);
-        assert_eq!(oldest_beyond(2, entries.into_iter()), Some("b"));
+        assert_eq!(key_to_evict(3, entries.into_iter()), None);
+        assert_eq!(key_to_evict(2, entries.into_iter()), Some("b"));
     }
 }

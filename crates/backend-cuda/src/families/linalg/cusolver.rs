@@ -1,9 +1,10 @@
-//! A binding to cuSOLVER: one handle per device and stream, and the dense factorizations. Contains unsafe code for its C interface.
+//! A binding to cuSOLVER: one handle per device and stream, and the dense factorizations. Contains unsafe code for the C interface of
+//! cuSOLVER.
 //!
 //! cuSOLVER is **column-major**. All matrices here are contiguous, so the number of rows is the leading dimension. Addresses are device
 //! addresses. Each routine writes one 32-bit integer to the address `info`: 0, or the position of the failure as LAPACK defines it.
 //!
-//! Source: the library's header `cusolverDn.h`. The routines are those of its 64-bit interface, except `orgqr`.
+//! Source: the library's header `cusolverDn.h`. The routines are those of the 64-bit interface, except `orgqr` and `potrfBatched`.
 
 mod functions;
 
@@ -28,7 +29,7 @@ pub enum SvdJob {
     Values,
     /// As many left and right vectors as there are singular values.
     Reduced,
-    /// Square matrices of vectors.
+    /// All left and right vectors: two square matrices.
     Full,
 }
 
@@ -45,7 +46,7 @@ pub fn load(context: &'static Context) -> Result<()> {
     CusolverApi::shared_functions(context).map(|_| ())
 }
 
-/// Returns `Ok` if this cuSOLVER computes eigenvalues of general matrices, else the reason.
+/// Returns `Ok` if the loaded version of cuSOLVER computes eigenvalues of general matrices, else the reason why not.
 pub(super) fn has_general_eigenvalues(context: &'static Context) -> Result<()> {
     let api = CusolverApi::shared_functions(context)?;
     match api.geev {
@@ -54,7 +55,7 @@ pub(super) fn has_general_eigenvalues(context: &'static Context) -> Result<()> {
     }
 }
 
-/// A handle of cuSOLVER and its parameters, for one stream. The handle's own device memory is used in the order of that stream.
+/// A cuSOLVER handle and a parameter object, for one stream. Only work on this stream uses the device memory that the handle allocates.
 #[derive(Clone, Copy)]
 struct SolverHandle {
     handle: Handle,
@@ -92,7 +93,9 @@ impl Handles {
     }
 }
 
-/// The workspace of the last routine. It may be replaced or dropped once the routine is queued.
+/// The device and host workspaces of the last queued routine, which later routines reuse if they are large enough. Device memory is freed
+/// in stream order, so it may be dropped once the routine is queued. Host memory must live until the routine has ended
+/// ([`Routines::keep_host_workspace`]).
 #[derive(Default)]
 struct Workspace {
     device: Option<DeviceBuffer>,
@@ -124,9 +127,10 @@ impl HostWorkspace {
     }
 }
 
-/// The routines of cuSOLVER on this thread's stream, for matrices of one type. Other threads on the same stream wait until it is dropped.
+/// The routines of cuSOLVER on this thread's stream, for matrices of one type. Other threads that create `Routines` for the same stream
+/// wait until this value is dropped.
 ///
-/// Only 32- and 64-bit floats and their complex types are supported; creation fails for other dtypes.
+/// Only 32- and 64-bit floats and their complex types are supported. [`Routines::new`] fails for other dtypes.
 pub struct Routines {
     api: &'static CusolverApi,
     context: &'static Context,
@@ -141,14 +145,16 @@ impl std::fmt::Debug for Routines {
     }
 }
 
-const CUDA_REAL: [c_int; 2] = [0, 1];
-const CUDA_COMPLEX: [c_int; 2] = [4, 5];
+/// The `cudaDataType_t` of f32 and f64.
+const REAL_DATA_TYPES: [c_int; 2] = [0, 1];
+/// The `cudaDataType_t` of complex numbers with f32 and f64 parts.
+const COMPLEX_DATA_TYPES: [c_int; 2] = [4, 5];
 
 fn eigenvector_mode(vectors: bool) -> c_int {
     vectors.into()
 }
 
-/// Returns `cublasFillMode_t`.
+/// Returns the `cublasFillMode_t` of a triangle.
 fn fill_mode(upper: bool) -> c_int {
     upper.into()
 }
@@ -175,16 +181,17 @@ impl Routines {
         Ok(Routines { api, context, handle, dtype, workspace: Workspace::default() })
     }
 
-    /// Returns whether many Hermitian matrices can be decomposed by one call.
+    /// Returns whether this version of cuSOLVER can decompose a batch of Hermitian matrices in one call.
     pub fn has_hermitian_batches(&self) -> bool {
         self.api.syev_batched.is_some()
     }
 
-    fn precision(&self) -> usize {
+    /// Returns the index of the matrices' precision in [`REAL_DATA_TYPES`] and [`COMPLEX_DATA_TYPES`]: 0 for single, 1 for double.
+    fn precision_index(&self) -> usize {
         usize::from(matches!(self.dtype, BlasType::F64 | BlasType::C128))
     }
 
-    /// Returns the index of the matrices' type in an array with one routine each for f32, f64, and their complex types.
+    /// Returns the index of the routine for the type of the matrices, in an array of routines for f32, f64, and their complex types.
     fn index_of_type(&self) -> usize {
         match self.dtype {
             BlasType::F64 => 1,
@@ -195,19 +202,19 @@ impl Routines {
     }
 
     /// Returns the `cudaDataType_t` of the matrices.
-    fn field(&self) -> c_int {
-        let types = if matches!(self.dtype, BlasType::C64 | BlasType::C128) { CUDA_COMPLEX } else { CUDA_REAL };
-        types[self.precision()]
+    fn data_type(&self) -> c_int {
+        let types = if matches!(self.dtype, BlasType::C64 | BlasType::C128) { COMPLEX_DATA_TYPES } else { REAL_DATA_TYPES };
+        types[self.precision_index()]
     }
 
-    /// Returns the `cudaDataType_t` of the real parts.
-    fn real(&self) -> c_int {
-        CUDA_REAL[self.precision()]
+    /// Returns the `cudaDataType_t` of the real type that has the precision of the matrices.
+    fn real_data_type(&self) -> c_int {
+        REAL_DATA_TYPES[self.precision_index()]
     }
 
-    /// Runs a routine with a workspace of the size that `size` computes.
+    /// Runs `routine`, the cuSOLVER function `name`, with device and host workspaces of the sizes that `size` writes.
     ///
-    /// The routine is not retried if the device is full, because it may have overwritten its input.
+    /// The routine is not retried if the device is out of memory, because it may have overwritten its input.
     fn run(
         &mut self,
         name: &'static str,
@@ -234,12 +241,13 @@ impl Routines {
         self.workspace.host.take().map_or(Ok(()), |kept| self.context.keep_until_done(kept))
     }
 
-    /// Queues the LU decomposition of `a` (m, n) with partial pivoting, in place. Writes min(m, n) 64-bit pivots, counted from 1.
+    /// Queues the LU decomposition of `a` (m, n) with partial pivoting, in place. Writes min(m, n) pivots: row numbers as 64-bit integers,
+    /// counted from 1.
     ///
     /// # Safety
     /// The addresses are valid on the device for these extents until the work has ended. The same holds for all routines.
     pub unsafe fn lu(&mut self, m: i64, n: i64, a: u64, pivots: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.field());
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.data_type());
         self.run(
             "cusolverDnXgetrf",
             // SAFETY: the handle is locked, and the out-pointers are locals.
@@ -272,7 +280,7 @@ impl Routines {
     /// The requirements of [`Routines::lu`].
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn lu_solve(&mut self, form: Transpose, n: i64, k: i64, factors: u64, pivots: u64, b: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.field());
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.data_type());
         let (factors, pivots) = (to_device_pointer(factors), to_device_pointer(pivots).cast());
         // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
         let code = unsafe {
@@ -286,7 +294,7 @@ impl Routines {
     /// # Safety
     /// The requirements of [`Routines::lu`].
     pub unsafe fn cholesky(&mut self, n: i64, a: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.field(), fill_mode(false));
+        let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.data_type(), fill_mode(false));
         self.run(
             "cusolverDnXpotrf",
             // SAFETY: as in `lu`.
@@ -298,8 +306,8 @@ impl Routines {
         )
     }
 
-    /// Queues the Cholesky decompositions of `count` matrices (n, n) in place of their upper or lower triangles. `matrices` is the address of
-    /// an array of their addresses. Writes `count` integers to `info`.
+    /// Queues the Cholesky decompositions of `count` matrices (n, n) in place of their upper or lower triangles. `matrices` is the address
+    /// of an array with the address of each matrix. Writes one integer for each matrix to `info`.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`], for the addresses in the array too.
@@ -310,12 +318,13 @@ impl Routines {
         check_library_status(self.context, "cusolverDn<t>potrfBatched", code)
     }
 
-    /// Queues the QR decomposition of `a` (m, n) in place: `r` and the Householder vectors. Writes min(m, n) factors to `taus`.
+    /// Queues the QR decomposition of `a` (m, n). `r` and the Householder vectors replace `a`. Writes the min(m, n) scalar factors of the
+    /// Householder reflectors to `taus`.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`].
     pub unsafe fn qr(&mut self, m: i64, n: i64, a: u64, taus: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.field());
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.data_type());
         self.run(
             "cusolverDnXgeqrf",
             // SAFETY: as in `lu`.
@@ -345,10 +354,11 @@ impl Routines {
         )
     }
 
-    /// Queues the computation of the first `columns` columns of `q` from `reflectors` Householder vectors, in place of `a` (m, columns).
+    /// Queues the computation of the first `columns` columns of `q` (m, columns). They replace `a`, whose first `reflectors` columns are
+    /// the Householder vectors of [`Routines::qr`].
     ///
     /// # Errors
-    /// Extents above 2^31.
+    /// [`CudaError::Invalid`] for extents above `i32::MAX`.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`].
@@ -388,13 +398,13 @@ impl Routines {
         )
     }
 
-    /// Queues the eigenvalues `w` (n, real) in ascending order of the Hermitian `a` (n, n), of which one triangle is read. With `vectors`,
-    /// `a` becomes the eigenvectors; else it is overwritten.
+    /// Queues the eigendecomposition of the Hermitian matrix `a` (n, n), of which one triangle is read. Writes the n real eigenvalues to
+    /// `w`, in ascending order. If `vectors`, the eigenvectors replace `a`, else the content of `a` is destroyed.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`].
     pub unsafe fn hermitian_eigen(&mut self, vectors: bool, upper: bool, n: i64, a: u64, w: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.field(), self.real());
+        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.data_type(), self.real_data_type());
         let (job, fill) = (eigenvector_mode(vectors), fill_mode(upper));
         self.run(
             "cusolverDnXsyevd",
@@ -426,7 +436,7 @@ impl Routines {
         )
     }
 
-    /// Queues [`Routines::hermitian_eigen`] for `count` matrices. Writes `count` integers to `info`.
+    /// Queues [`Routines::hermitian_eigen`] for `count` contiguous matrices. Writes one integer for each matrix to `info`.
     ///
     /// # Errors
     /// This version of cuSOLVER has no such routine ([`Routines::has_hermitian_batches`]).
@@ -444,9 +454,9 @@ impl Routines {
         info: u64,
         count: i64,
     ) -> Result<()> {
-        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.field(), self.real());
+        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.data_type(), self.real_data_type());
         let (job, fill) = (eigenvector_mode(vectors), fill_mode(upper));
-        let routines = self.api.syev_batched.ok_or_else(|| self.lacks("cusolverDnXsyevBatched"))?;
+        let routines = self.api.syev_batched.ok_or_else(|| self.missing_routine("cusolverDnXsyevBatched"))?;
         self.run(
             "cusolverDnXsyevBatched",
             // SAFETY: as in `lu`.
@@ -479,13 +489,14 @@ impl Routines {
         )
     }
 
-    /// Queues the singular values `s` of `a` (m, n) by QR iterations, for m >= n. Overwrites `a`. `u` has m rows, `vt` n columns.
+    /// Queues the singular value decomposition of `a` (m, n) by QR iterations, for m >= n. Writes the singular values to `s`, and the
+    /// vectors to `u` (m rows) and `vt` (n columns), as `job` requests. Overwrites `a`.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`].
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn svd(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, vt: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.field(), self.real());
+        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.data_type(), self.real_data_type());
         let letter = match job {
             SvdJob::Values => b'N',
             SvdJob::Reduced => b'S',
@@ -506,18 +517,19 @@ impl Routines {
         )
     }
 
-    /// Computes the singular values `s` of `a` (m, n) by a polar decomposition, for any extents. Overwrites `a`. `u` has m rows, and the
-    /// columns of `v`, of n rows, are the right singular vectors. Waits for the device.
+    /// Computes the singular value decomposition of `a` (m, n) by a polar decomposition, for any extents. Writes the singular values to
+    /// `s`. The columns of `u` (m rows) and `v` (n rows) are the left and right singular vectors. Overwrites `a`, and waits for the stream.
     ///
     /// `u` and `v` are overwritten for [`SvdJob::Values`] too, with as many elements as for [`SvdJob::Reduced`].
     ///
-    /// Returns `false` if the results are inaccurate: cuSOLVER adds a perturbation to a singular matrix, or has no such routine.
+    /// Returns `false` if the results are not usable. Either cuSOLVER has no such routine, or it has perturbed a singular matrix, which
+    /// makes the results inaccurate.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`].
     #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
     pub unsafe fn svd_polar(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, v: u64, info: u64) -> Result<bool> {
-        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.field(), self.real());
+        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.data_type(), self.real_data_type());
         let Some(routines) = self.api.gesvdp else { return Ok(false) };
         let (vectors, reduced) = (eigenvector_mode(job != SvdJob::Values), c_int::from(job != SvdJob::Full));
         let (a, s, u, v) = (to_device_pointer(a), to_device_pointer(s), to_device_pointer(u), to_device_pointer(v));
@@ -528,7 +540,7 @@ impl Routines {
             |device, host| unsafe {
                 routines.0(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, device, host)
             },
-            // SAFETY: as in `lu`. The library writes `perturbation` before the wait below ends.
+            // SAFETY: as in `lu`. cuSOLVER writes `perturbation` before the wait for the stream ends.
             |d, d_size, h, h_size| unsafe {
                 let (info, error) = (info_pointer(info), &raw mut perturbation);
                 routines.1(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, d, d_size, h, h_size, info, error)
@@ -539,8 +551,8 @@ impl Routines {
         Ok(unsafe { ptr::read_volatile(&raw const perturbation) } == 0.0)
     }
 
-    /// Queues the complex eigenvalues `w` (n) of `a` (n, n), and with `vectors` the right eigenvectors `v` (n, n) in the type of `a`: those
-    /// of a real matrix are packed as LAPACK packs them. Overwrites `a`.
+    /// Queues the computation of the n complex eigenvalues `w` of `a` (n, n). If `vectors`, also computes the right eigenvectors `v` (n,
+    /// n), which have the type of `a`. Eigenvectors of a real matrix are packed into real columns as in LAPACK's `geev`. Overwrites `a`.
     ///
     /// # Errors
     /// This version of cuSOLVER has no such routine.
@@ -548,8 +560,8 @@ impl Routines {
     /// # Safety
     /// The requirements of [`Routines::lu`].
     pub unsafe fn eigen(&mut self, vectors: bool, n: i64, a: u64, w: u64, v: u64, info: u64) -> Result<()> {
-        let (SolverHandle { handle, params }, t, complex) = (*self.handle, self.field(), CUDA_COMPLEX[self.precision()]);
-        let routines = self.api.geev.ok_or_else(|| self.lacks("cusolverDnXgeev"))?;
+        let (SolverHandle { handle, params }, t, complex) = (*self.handle, self.data_type(), COMPLEX_DATA_TYPES[self.precision_index()]);
+        let routines = self.api.geev.ok_or_else(|| self.missing_routine("cusolverDnXgeev"))?;
         let (left, right) = (eigenvector_mode(false), eigenvector_mode(vectors));
         let (a, w, v) = (to_device_pointer(a), to_device_pointer(w), to_device_pointer(v));
         self.run(
@@ -566,14 +578,14 @@ impl Routines {
         )
     }
 
-    fn lacks(&self, name: &str) -> CudaError {
+    fn missing_routine(&self, name: &str) -> CudaError {
         CudaError::Missing(format!("cuSOLVER: {} has no {name}", self.api.path.display()))
     }
 }
 
 impl Drop for Routines {
     fn drop(&mut self) {
-        // The host workspace is in use until the routines have ended.
+        // Routines on the device may use the host workspace until they have ended.
         if let Some(kept) = self.workspace.host.clone()
             && self.keep_host_workspace().is_err()
         {

@@ -70,7 +70,8 @@ enum DiagonalCheck {
     NotPositive = 2,
 }
 
-/// Device addresses of the data from which [`LibraryCall::report_failures`] finds matrices without a result. 0 means that there are no such data.
+/// Device addresses of the data in which [`LibraryCall::report_failures`] finds matrices without a result. An address is 0 if a call has no
+/// such data.
 #[derive(Clone, Copy, Debug, Default)]
 struct FailureData {
     largest: u64,
@@ -78,7 +79,7 @@ struct FailureData {
     diagonal: Option<(u64, DiagonalCheck)>,
 }
 
-/// Runs a call by cuSOLVER or cuBLAS, which must be loaded. If `batched`, uses the library's batch routines where they exist.
+/// Runs a call with cuSOLVER or cuBLAS, which must be loaded. If `batched`, uses the library's batch routines where they exist.
 pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, batched: bool) -> Result<Outcome> {
     let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
@@ -147,28 +148,28 @@ impl LibraryCall<'_> {
         Routines::new(self.context, blas_type).with_call_context(self.call)
     }
 
-    /// Allocates `elements` elements of `itemsize` bytes for each matrix.
+    /// Allocates scratch memory for `elements` elements of `itemsize` bytes for each matrix.
     fn scratch(&self, elements: usize, itemsize: usize) -> Result<MatrixStack> {
         let step = elements.saturating_mul(itemsize);
         Ok(MatrixStack { buffer: device::allocate(self.call, step.saturating_mul(self.problem.count))?, step: step as u64 })
     }
 
-    fn fields(&self, elements: usize) -> Result<MatrixStack> {
+    fn allocate_elements(&self, elements: usize) -> Result<MatrixStack> {
         self.scratch(elements, self.problem.dtype.itemsize())
     }
 
-    /// Allocates one 32-bit status for each matrix, and an extra one for a status that is not read.
-    fn infos(&self) -> Result<MatrixStack> {
+    /// Allocates a 32-bit status for each matrix, and another status to which routines may write and which is not read.
+    fn allocate_infos(&self) -> Result<MatrixStack> {
         let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
         Ok(MatrixStack { buffer: device::allocate(self.call, bytes)?, step: 4 })
     }
 
-    /// Returns output `n`, which has `elements` elements for each matrix.
+    /// Returns the memory of output `n`, which has `elements` elements for each matrix.
     fn output(&self, n: usize, elements: usize) -> MatrixStack {
         MatrixStack { buffer: self.outputs[n].clone(), step: (elements * self.call.outputs[n].dtype.itemsize()) as u64 }
     }
 
-    /// Returns an array over the matrices of `stack`, with the extents and strides of one matrix.
+    /// Returns a view of the matrices of `stack` as one 3-D array. `extents` and `strides` are those of the two axes of a matrix.
     fn view(&self, stack: &MatrixStack, extents: [usize; 2], strides: [isize; 2]) -> Result<StoredArray> {
         let shape = [self.problem.count, extents[0], extents[1]];
         let step = (stack.step / self.problem.dtype.itemsize() as u64) as isize;
@@ -176,7 +177,8 @@ impl LibraryCall<'_> {
         StoredArray::new(self.problem.dtype, layout, stack.buffer.clone() as Arc<dyn Buffer>)
     }
 
-    /// Queues a copy of `array` to the start of `to`, with the matrices in `order` and without gaps.
+    /// Queues a copy of the matrices in `array` to `to`. In `to`, the elements of each matrix are in `order`, and there are no gaps between
+    /// matrices.
     fn copy(&self, array: &StoredArray, order: MemoryOrder, to: &MatrixStack) -> Result<()> {
         let view = match order {
             MemoryOrder::Rows => array.clone(),
@@ -186,21 +188,22 @@ impl LibraryCall<'_> {
         copy::queue_copy(self.call, &view, &target)
     }
 
-    /// Returns a copy of input `n` with the matrices in `order`.
+    /// Returns a copy of input `n` in which the elements of each matrix are in `order`.
     fn copy_input(&self, n: usize, order: MemoryOrder) -> Result<MatrixStack> {
         let array = &self.call.inputs[n];
         let elements = array.shape().iter().rev().take(2).product();
-        let to = self.fields(elements)?;
+        let to = self.allocate_elements(elements)?;
         self.copy(array, order, &to)?;
         Ok(to)
     }
 
-    /// Queues a copy of the first `rows` rows of column-major matrices with `height` rows to row-major matrices.
+    /// Queues a copy of the first `rows` rows of each matrix in `from` to `to`. The matrices in `from` are column-major and have `height`
+    /// rows. Those in `to` are row-major.
     fn copy_to_rows(&self, from: &MatrixStack, height: usize, rows: usize, columns: usize, to: &MatrixStack) -> Result<()> {
         self.copy(&self.view(from, [rows, columns], [1, height as isize])?, MemoryOrder::Rows, to)
     }
 
-    /// Calls `one` for the index of each matrix.
+    /// Calls `one` with the index of each matrix.
     fn for_each(&self, mut one: impl FnMut(usize) -> crate::Result<()>) -> Result<()> {
         (0..self.problem.count).try_for_each(&mut one).with_call_context(self.call)
     }
@@ -217,8 +220,9 @@ impl LibraryCall<'_> {
         launch().with_call_context(self.call)
     }
 
-    /// Writes the largest magnitude of each matrix (rows, columns), and scales extreme matrices into the range of the routines. Matrices
-    /// with NaN or infinities become identities.
+    /// Scales matrices (rows, columns) with very large or very small elements, so that the routines neither overflow nor underflow.
+    /// Matrices with NaN or infinities become identity matrices. Returns the largest magnitude in the `part` of each original matrix, which
+    /// determines the scale.
     fn normalize(&self, matrices: &MatrixStack, rows: usize, columns: usize, part: MatrixPart) -> Result<MatrixStack> {
         let largest = self.scratch(1, 8)?;
         self.context.fill(largest.buffer.memory(), 0, [0u8; 4], 2 * self.problem.count).with_call_context(self.call)?;
@@ -232,7 +236,8 @@ impl LibraryCall<'_> {
         Ok(largest)
     }
 
-    /// Undoes the scaling of [`LibraryCall::normalize`] in the `length` real values of each matrix.
+    /// Undoes the scaling of [`LibraryCall::normalize`] in the `length` real numbers that `values` has for each matrix. `largest` is the
+    /// result of that function.
     fn restore_scale(&self, largest: &MatrixStack, values: &MatrixStack, length: usize) -> Result<()> {
         let (maxima, values) = (largest.start(), values.start());
         let mut args = Args::new();
@@ -240,7 +245,7 @@ impl LibraryCall<'_> {
         self.launch("restore_scale", length, self.problem.count, &mut args)
     }
 
-    /// Queues the report of the first matrix without a result.
+    /// Queues a kernel that reports an error for the first matrix without a result.
     fn report_failures(&self, evidence: FailureData) -> Result<()> {
         let failure = reported_failure(self.problem.task);
         let later = if matches!(self.problem.task, Linalg::Eig { .. }) { LinAlgFailure::EigenvaluesDiverge } else { failure };
@@ -262,9 +267,10 @@ impl LibraryCall<'_> {
         self.launch("clear_triangle", rows * columns, self.problem.count, &mut args)
     }
 
-    /// Queues a copy of the lower triangles of square column-major matrices to row-major matrices, and clears the elements above.
+    /// Queues a copy of the lower triangles of the square column-major matrices in `factors` to `to`. The matrices in `to` are row-major,
+    /// with zeros above the diagonal.
     fn store_lower_triangle(&self, factors: &MatrixStack, to: &MatrixStack) -> Result<()> {
-        /// The side length of the kernel's tiles.
+        /// Number of rows and columns of a tile, as in the kernel `store_lower_triangle`.
         const SIDE: usize = 32;
         let (to, factors, n) = (to.start(), factors.start(), self.problem.n as usize);
         let tiles = n.div_ceil(SIDE);
@@ -295,7 +301,7 @@ impl LibraryCall<'_> {
         self.launch("conjugate", total, 1, &mut args)
     }
 
-    /// Returns the extents m, n and k as sizes.
+    /// Returns the extents m, n and k as `usize`.
     fn extents(&self) -> [usize; 3] {
         [self.problem.m, self.problem.n, self.problem.k].map(|n| n as usize)
     }
@@ -310,7 +316,7 @@ impl LibraryCall<'_> {
         Ok(array)
     }
 
-    /// Returns the number of matrices in the integer type of the batch routines.
+    /// Returns the number of matrices as `i32`, the type that the batch routines require.
     fn batch_size(&self) -> Result<i32> {
         let invalid = |_| CudaError::Invalid(format!("cuBLAS takes no batch of {} matrices", self.problem.count));
         i32::try_from(self.problem.count).map_err(invalid).with_call_context(self.call)
@@ -321,15 +327,15 @@ impl LibraryCall<'_> {
         Ok(BatchedLuFactors { dtype, n, count, factors: addresses.start(), pivots: pivots.start() })
     }
 
-    /// Decomposes the transposes of the square inputs. Returns the factors and pivots. `info` receives the status of each matrix. Pivots
-    /// have 32 bits for batch routines, else 64.
+    /// Queues LU decompositions of the transposes of the square inputs. Returns the factors and the pivots. Each pivot has 32 bits if
+    /// `batched`, else 64. Writes the status of each matrix to `info`.
     fn factor_transposes(&self, info: &MatrixStack) -> Result<(MatrixStack, MatrixStack)> {
         let [_, n, _] = self.extents();
         let factors = self.copy_input(0, MemoryOrder::Rows)?;
         if self.batched {
             let (addresses, pivots) = (self.addresses(&factors)?, self.scratch(n, 4)?);
             let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, &pivots)?);
-            // SAFETY: the stacks hold the addresses of matrices of this extent, and their pivots.
+            // SAFETY: `addresses` has the address of each matrix (n, n). `pivots` and `info` have n numbers and one status for each matrix.
             unsafe { blas.lu_batched(&lu, info.start()) }.with_call_context(self.call)?;
             return Ok((factors, pivots));
         }
@@ -342,11 +348,11 @@ impl LibraryCall<'_> {
 
     fn solve(&self) -> Result<()> {
         let [_, n, k] = self.extents();
-        let info = self.infos()?;
+        let info = self.allocate_infos()?;
         let (factors, pivots) = self.factor_transposes(&info)?;
         let out = self.output(0, n * k);
-        // A matrix of one column has the same element order in both layouts.
-        let x = if k == 1 { out.clone() } else { self.fields(n * k)? };
+        // A matrix of one column has the same element order in column-major and row-major layout, so the output needs no copy.
+        let x = if k == 1 { out.clone() } else { self.allocate_elements(n * k)? };
         self.copy(&self.call.inputs[1], MemoryOrder::Columns, &x)?;
         self.substitute(Transpose::Yes, &factors, &pivots, &x, &info)?;
         self.report_failures(FailureData { info: info.start(), ..FailureData::default() })?;
@@ -355,36 +361,36 @@ impl LibraryCall<'_> {
 
     fn invert(&self) -> Result<()> {
         let [_, n, _] = self.extents();
-        let info = self.infos()?;
+        let info = self.allocate_infos()?;
         let (factors, pivots) = self.factor_transposes(&info)?;
         let out = self.output(0, n * n);
         let start = out.start();
         let mut args = Args::new();
         args.push(&start).push(&self.problem.count).push(&n);
         self.launch("set_identity", n * n, self.problem.count, &mut args)?;
-        // The inverse of the transpose in column-major order is the inverse in row-major order.
+        // The inverse of the transpose, in column-major order, has its elements in the same order as the inverse in row-major order.
         self.substitute(Transpose::No, &factors, &pivots, &out, &info)?;
         self.report_failures(FailureData { info: info.start(), ..FailureData::default() })
     }
 
-    /// Solves systems with LU factors in place of the right-hand sides `x`, which have `k` columns each.
+    /// Queues the solution of linear systems from the LU factors of their matrices. The solutions replace the right-hand sides `x`.
     fn substitute(&self, form: Transpose, factors: &MatrixStack, pivots: &MatrixStack, x: &MatrixStack, info: &MatrixStack) -> Result<()> {
         if self.batched {
             let (addresses, right) = (self.addresses(factors)?, self.addresses(x)?);
             let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, pivots)?);
-            // SAFETY: the stacks hold the addresses of factors and right-hand sides of these extents.
+            // SAFETY: `addresses` and `right` have the addresses of the factors (n, n) and the right-hand sides (n, k).
             return unsafe { blas.lu_solve_batched(&lu, form, self.problem.k, right.start()) }.with_call_context(self.call);
         }
         let (n, k, unread) = (i64::from(self.problem.n), i64::from(self.problem.k), info.at(self.problem.count));
         let mut routines = self.routines()?;
-        // SAFETY: the stacks hold factors, pivots and right-hand sides of these extents.
+        // SAFETY: the stacks hold `count` factors (n, n), n pivots for each, and `count` right-hand sides (n, k).
         self.for_each(|i| unsafe { routines.lu_solve(form, n, k, factors.at(i), pivots.at(i), x.at(i), unread) })
     }
 
-    /// Computes the Cholesky factors of all matrices by one call.
+    /// Computes the Cholesky factors of all matrices with one call of the batch routine.
     fn cholesky_batch(&self, triangle: Triangle) -> Result<()> {
         let [_, n, _] = self.extents();
-        let (out, info) = (self.output(0, n * n), self.infos()?);
+        let (out, info) = (self.output(0, n * n), self.allocate_infos()?);
         self.copy(&self.call.inputs[0], MemoryOrder::Rows, &out)?;
         self.make_diagonal_real(&out)?;
         let (addresses, count) = (self.addresses(&out)?, self.batch_size()?);
@@ -400,7 +406,7 @@ impl LibraryCall<'_> {
 
     fn determinant(&self, log: bool) -> Result<()> {
         let [_, n, _] = self.extents();
-        let info = self.infos()?;
+        let info = self.allocate_infos()?;
         let (factors, mut pivots) = self.factor_transposes(&info)?;
         if self.batched {
             let wide = self.scratch(n, 8)?;
@@ -420,7 +426,7 @@ impl LibraryCall<'_> {
 
     fn cholesky(&self, triangle: Triangle) -> Result<()> {
         let [_, n, _] = self.extents();
-        let (out, info) = (self.output(0, n * n), self.infos()?);
+        let (out, info) = (self.output(0, n * n), self.allocate_infos()?);
         // cuSOLVER is twice as fast for the lower triangle in column-major order, which is the upper triangle in row-major order.
         let factors = match triangle {
             Triangle::Lower => self.copy_input(0, MemoryOrder::Columns)?,
@@ -444,7 +450,7 @@ impl LibraryCall<'_> {
     fn lu(&self) -> Result<()> {
         let [m, n, _] = self.extents();
         let least = m.min(n);
-        let (factors, info, pivots) = (self.copy_input(0, MemoryOrder::Columns)?, self.infos()?, self.scratch(least, 8)?);
+        let (factors, info, pivots) = (self.copy_input(0, MemoryOrder::Columns)?, self.allocate_infos()?, self.scratch(least, 8)?);
         let mut routines = self.routines()?;
         // SAFETY: the stacks hold matrices and pivots of these extents.
         self.for_each(|i| unsafe { routines.lu(m as i64, n as i64, factors.at(i), pivots.at(i), info.at(i)) })?;
@@ -461,7 +467,7 @@ impl LibraryCall<'_> {
         let factors = device::pointer_to_read(&a)?;
         let out = self.output(0, n * k);
         self.copy(&call.inputs[1], MemoryOrder::Rows, &out)?;
-        // In column-major order the equation is `x^T @ op(a)^T = b^T`.
+        // In column-major order, the same memory holds the transposes, and the equation is `x^T @ op(a)^T = b^T`.
         let form = match form {
             Form::Plain => Transpose::No,
             Form::Transposed => Transpose::Yes,
@@ -473,7 +479,7 @@ impl LibraryCall<'_> {
         self.for_each(|i| {
             let (a, b) = (factors + i as u64 * step, out.at(i));
             let system = TriangularSystem { dtype, upper, form, unit_diagonal, m: self.problem.k, n: self.problem.n, a, b };
-            // SAFETY: `a` is a matrix (n, n), and `b` a matrix (n, k) in C order.
+            // SAFETY: `a` is the address of a matrix (n, n), and `b` that of a matrix (n, k), both in C order.
             unsafe { blas.solve_triangular(&system) }
         })?;
         if unit_diagonal {
@@ -485,9 +491,9 @@ impl LibraryCall<'_> {
     fn qr(&self, qr_mode: QrMode) -> Result<()> {
         let [m, n, _] = self.extents();
         let least = m.min(n);
-        let (factors, info, taus) = (self.copy_input(0, MemoryOrder::Columns)?, self.infos()?, self.fields(least)?);
+        let (factors, info, taus) = (self.copy_input(0, MemoryOrder::Columns)?, self.allocate_infos()?, self.allocate_elements(least)?);
         let mut routines = self.routines()?;
-        // SAFETY: the stacks hold matrices and factors of these extents.
+        // SAFETY: the stacks hold matrices (m, n), min(m, n) scalar factors for each, and a status for each.
         self.for_each(|i| unsafe { routines.qr(m as i64, n as i64, factors.at(i), taus.at(i), info.at(i)) })?;
         let height = if qr_mode == QrMode::Complete { m } else { least };
         let r = self.output(usize::from(qr_mode != QrMode::R), height * n);
@@ -499,18 +505,19 @@ impl LibraryCall<'_> {
         let q = if height <= n {
             factors
         } else {
-            let wide = self.fields(m * height)?;
+            let wide = self.allocate_elements(m * height)?;
             let target = self.view(&wide, [n, m], [m as isize, 1])?;
             copy::queue_copy(self.call, &self.view(&factors, [n, m], [m as isize, 1])?, &target)?;
             wide
         };
         let (rows, columns, reflectors) = (m as i64, height as i64, least as i64);
-        // SAFETY: the stacks hold matrices of at least `height` columns, and factors for the reflectors.
+        // SAFETY: the matrices in `q` have m rows and at least `height` columns. `taus` has a scalar factor for each reflector.
         self.for_each(|i| unsafe { routines.form_q(rows, columns, reflectors, q.at(i), taus.at(i), info.at(i)) })?;
         self.copy_to_rows(&q, m, m, height, &self.output(0, m * height))
     }
 
-    /// Decomposes the matrix `a` if it is tall, else its transpose: `tall = u @ diag(s) @ vh`, where `tall` has more rows than columns.
+    /// Computes the singular value decompositions of the inputs. An input with no more rows than columns is transposed first. The
+    /// decomposed matrix `u @ diag(s) @ vh` thus has at least as many rows as columns.
     fn svd(&self, vectors: SingularVectors) -> Result<()> {
         let [m, n, _] = self.extents();
         let (rows, columns) = (m.max(n), m.min(n));
@@ -523,12 +530,13 @@ impl LibraryCall<'_> {
         };
         let has_vectors = job != SvdJob::Values;
         let square = columns * columns;
-        let (s, info) = (self.output(usize::from(has_vectors), columns), self.infos()?);
-        // An output in the library's column-major order is written without a copy: here the input's `vh`.
+        let (s, info) = (self.output(usize::from(has_vectors), columns), self.allocate_infos()?);
+        // The output `vh` needs no copy, because the routine's column-major `v`, or `u` if the input is transposed, has the same order of
+        // elements.
         let (u, vh) = match (has_vectors, transposed) {
-            (false, _) => (self.fields(rows * width)?, self.fields(square)?), // svd_polar writes to them
-            (true, true) => (self.output(2, rows * width), self.fields(square)?),
-            (true, false) => (self.fields(rows * width)?, self.output(2, square)),
+            (false, _) => (self.allocate_elements(rows * width)?, self.allocate_elements(square)?), // svd_polar writes to them
+            (true, true) => (self.output(2, rows * width), self.allocate_elements(square)?),
+            (true, false) => (self.allocate_elements(rows * width)?, self.output(2, square)),
         };
         let work = self.copy_input(0, order)?;
         let largest = self.normalize(&work, rows, columns, MatrixPart::All)?;
@@ -549,17 +557,18 @@ impl LibraryCall<'_> {
             }
         };
         if has_vectors {
-            // The columns of `v` in column-major order are the rows of its transpose in row-major order.
+            // The routine's column-major `v` has the elements of the row-major transpose of `v` in the same order. The conjugate of that
+            // transpose is `vh`.
             self.conjugate(&vh, square)?;
         }
         if !inexact.is_empty() {
             self.copy(&self.call.inputs[0], order, &work)?;
             self.normalize(&work, rows, columns, MatrixPart::All)?;
-            let adjoint = self.fields(square)?;
+            let adjoint = self.allocate_elements(square)?;
             let mut routines = self.routines()?;
             for i in inexact {
                 let [work, s, u, vt, info] = [&work, &s, &u, &adjoint, &info].map(|stack| stack.at(i));
-                // SAFETY: the stacks hold matrices of these extents.
+                // SAFETY: the stacks hold matrices with the extents that `job` requires for an input (rows, columns).
                 unsafe { routines.svd(job, height, length, work, s, u, vt, info) }.with_call_context(self.call)?;
                 if has_vectors {
                     let one = |stack: &MatrixStack, strides: [isize; 2]| -> Result<StoredArray> {
@@ -576,21 +585,21 @@ impl LibraryCall<'_> {
         self.report_failures(FailureData { largest: largest.start(), info: info.start(), diagonal: None })?;
         match (has_vectors, transposed) {
             (false, _) => Ok(()),
-            // The input is the transpose of `u @ diag(s) @ vh`.
+            // The transpose of the input is `u @ diag(s) @ vh`.
             (true, true) => self.copy_to_rows(&vh, columns, columns, columns, &self.output(0, square)),
             (true, false) => self.copy_to_rows(&u, rows, rows, width, &self.output(0, rows * width)),
         }
     }
 
-    /// Computes singular values by polar decompositions in the precision of `blas_type`. The stacks are the matrices, which are overwritten,
-    /// `s`, `u`, `v` and the results of the routine. Returns the indices of matrices with inaccurate results.
+    /// Computes singular value decompositions by polar decompositions in the precision of `blas_type`. `stacks` has the matrices (which are
+    /// overwritten), `s`, `u`, `v`, and the status of each matrix. Returns the indices of the matrices whose results are inaccurate.
     fn svd_polar(&self, blas_type: BlasType, job: SvdJob, stacks: [&MatrixStack; 5]) -> Result<Vec<usize>> {
         let [m, n, _] = self.extents();
         let (rows, columns) = (m.max(n) as i64, m.min(n) as i64);
         let (mut inexact, mut routines) = (Vec::new(), self.routines_of(blas_type)?);
         self.for_each(|i| {
             let [a, s, u, v, info] = stacks.map(|stack| stack.at(i));
-            // SAFETY: the stacks hold matrices of these extents and this precision.
+            // SAFETY: the stacks hold matrices of type `blas_type`, with the extents that `job` requires for an input (rows, columns).
             if !unsafe { routines.svd_polar(job, rows, columns, a, s, u, v, info) }? {
                 inexact.push(i);
             }
@@ -610,7 +619,7 @@ impl LibraryCall<'_> {
         }
     }
 
-    /// Queues a conversion of all numbers of `from` by the kernel `widen` or `narrow`.
+    /// Queues a conversion of all numbers in `from` between single and double precision. `name` is the kernel: `widen` or `narrow`.
     fn convert_precision(&self, name: &str, from: &MatrixStack, to: &MatrixStack) -> Result<()> {
         let (out, start, total) = (to.start(), from.start(), from.step.min(to.step) as usize / 4 * self.problem.count);
         let mut args = Args::new();
@@ -621,14 +630,14 @@ impl LibraryCall<'_> {
     fn hermitian_eigen(&self, triangle: Triangle, vectors: bool) -> Result<()> {
         let (call, count, [_, n, _]) = (self.call, self.problem.count, self.extents());
         let upper = triangle == Triangle::Upper;
-        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output(0, n), self.infos()?);
+        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output(0, n), self.allocate_infos()?);
         self.make_diagonal_real(&work)?;
         let largest = self.normalize(&work, n, n, if upper { MatrixPart::Upper } else { MatrixPart::Lower })?;
         let mut routines = self.routines()?;
         let extent = n as i64;
         if count > 1 && self.problem.n <= MAX_EXTENT_OF_HERMITIAN_BATCH && routines.has_hermitian_batches() {
             let (a, w, info) = (work.start(), w.start(), info.start());
-            // SAFETY: the stacks hold `count` matrices and their eigenvalues without gaps.
+            // SAFETY: the stacks hold `count` matrices (n, n), n eigenvalues for each, and a status for each, without gaps.
             unsafe { routines.hermitian_eigen_batch(vectors, upper, extent, a, w, info, count as i64) }.with_call_context(call)?;
         } else {
             // SAFETY: the stacks hold matrices and eigenvalues of this extent.
@@ -641,14 +650,14 @@ impl LibraryCall<'_> {
 
     fn eigen(&self, vectors: bool) -> Result<()> {
         let [_, n, _] = self.extents();
-        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output(0, n), self.infos()?);
+        let (work, w, info) = (self.copy_input(0, MemoryOrder::Columns)?, self.output(0, n), self.allocate_infos()?);
         let largest = self.normalize(&work, n, n, MatrixPart::All)?;
-        let right = self.fields(if vectors { n * n } else { 1 })?;
+        let right = self.allocate_elements(if vectors { n * n } else { 1 })?;
         let mut routines = self.routines()?;
         // SAFETY: the stacks hold matrices and eigenvalues of this extent.
         self.for_each(|i| unsafe { routines.eigen(vectors, n as i64, work.at(i), w.at(i), right.at(i), info.at(i)) })?;
-        // The signs of the eigenvalues' imaginary parts tell which columns hold the eigenvectors of real matrices. The scale does not
-        // change the signs.
+        // For real matrices, the kernel `unpack_eigenvectors` later reads the signs of the eigenvalues' imaginary parts. Restoring the
+        // scale does not change these signs.
         self.restore_scale(&largest, &w, 2 * n)?;
         self.report_failures(FailureData { largest: largest.start(), info: info.start(), diagonal: None })?;
         if !vectors {

@@ -12,15 +12,18 @@ use super::problem::Problem;
 pub enum Path {
     /// Kernels of this crate: one thread or one thread block per matrix.
     Team,
-    /// cuSOLVER or cuBLAS: one matrix after the other.
+    /// cuSOLVER or cuBLAS. Each matrix takes a call of its own, except for eigenvalues of Hermitian matrices.
     Library,
-    /// [`Path::Library`] for square matrices, by one call for all matrices if the library has a batch routine.
+    /// cuSOLVER or cuBLAS, with one call for all matrices if the library has a batch routine for the task, else like [`Path::Library`].
+    /// Chosen for square matrices only.
     LibraryBatch,
 }
 
-/// Batch sizes up to which the library is faster, as a function of the extent: `(extent / base) ^ power`, and none below `base`.
+/// The maximum batch size at which [`Path::Library`] is the fastest path, as a function of the extent: `(extent / base) ^ power`, or 0
+/// below `base`.
 ///
-/// The library decomposes one matrix after the other. The kernels of this crate decompose one per multiprocessor at the same time.
+/// The library decomposes one matrix after the other. The kernels of this crate decompose many matrices at the same time, one on each
+/// multiprocessor.
 #[derive(Clone, Copy, Debug)]
 struct Crossover {
     base: f64,
@@ -29,8 +32,9 @@ struct Crossover {
 
 impl Crossover {
     fn of(task: Linalg) -> Crossover {
-        // cuSOLVER decomposes batches of Hermitian matrices in one call.
-        const EVERY_BATCH: i32 = 1_000_000;
+        // With this exponent, cuSOLVER is used for every batch size. It decomposes batches of Hermitian matrices in one call, and this
+        // crate has no kernel for general eigenvalues.
+        const UNLIMITED_BATCH_POWER: i32 = 1_000_000;
         let (base, power) = match task {
             Linalg::Solve => (110.0, 2),
             Linalg::Inverse => (64.0, 2),
@@ -39,8 +43,8 @@ impl Crossover {
             Linalg::SolveTriangular { .. } => (64.0, 2),
             Linalg::Qr { .. } => (128.0, 2),
             Linalg::Svd { .. } => (110.0, 3),
-            Linalg::Eigh { .. } => (23.9, EVERY_BATCH),
-            Linalg::Eig { .. } | Linalg::Schur | Linalg::Function(_) => (0.5, EVERY_BATCH),
+            Linalg::Eigh { .. } => (23.9, UNLIMITED_BATCH_POWER),
+            Linalg::Eig { .. } | Linalg::Schur | Linalg::Function(_) => (0.5, UNLIMITED_BATCH_POWER),
         };
         Crossover { base, power }
     }
@@ -50,14 +54,15 @@ impl Crossover {
     }
 }
 
-/// Maximum extent at which the kernels of this crate are as fast as the library's batch routines.
+/// Maximum extent at which the kernels of this crate are at least as fast as the library's batch routines.
 const MAX_EXTENT_OF_TEAMS: i32 = 128;
-/// Maximum extent for the library's batch routines, which use only a few thread blocks per matrix.
+/// Maximum extent at which the library's batch routines are used. For larger matrices they are slow, because they use only a few thread
+/// blocks per matrix.
 const MAX_EXTENT_OF_BATCHES: i32 = 1024;
-/// Maximum number of matrices for which one library call per matrix is faster than a batch routine.
+/// Maximum number of matrices for which one library call per matrix is faster than a batch routine, as a function of the extent.
 const MAX_MATRICES_FOR_LOOP: Crossover = Crossover { base: 150.0, power: 2 };
 
-/// Returns whether the library's batch routine is the fastest way to decompose the matrices of `problem`.
+/// Returns whether a batch routine of the library is the fastest implementation for `problem`.
 fn prefers_batch_routine(problem: &Problem) -> bool {
     let has_routine = matches!(problem.task, Linalg::Solve | Linalg::Inverse | Linalg::Determinant { .. } | Linalg::Cholesky { .. });
     let extents = MAX_EXTENT_OF_TEAMS + 1..=MAX_EXTENT_OF_BATCHES;
@@ -68,22 +73,23 @@ fn prefers_batch_routine(problem: &Problem) -> bool {
 }
 
 thread_local! {
-    static FORCED: Cell<Option<Path>> = const { Cell::new(None) };
+    static FORCED_PATH: Cell<Option<Path>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with `path` for every decomposition of this thread that both paths have. For tests and measurements.
+/// Calls `f`. During the call, this thread uses `path` for all decompositions, except eigenvalues of general matrices. For tests and
+/// measurements.
 pub fn with_path<R>(path: Path, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<Path>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            FORCED.set(self.0);
+            FORCED_PATH.set(self.0);
         }
     }
-    let _restore = Restore(FORCED.replace(Some(path)));
+    let _restore = Restore(FORCED_PATH.replace(Some(path)));
     f()
 }
 
-/// Returns the extent of a square matrix that takes as many operations as the matrices of `problem`.
+/// Returns the extent of a square matrix whose decomposition takes as many operations as that of one matrix of `problem`.
 fn equivalent_extent(problem: &Problem) -> f64 {
     let [m, n, k] = [problem.m, problem.n, problem.k].map(f64::from);
     let least = m.min(n);
@@ -91,7 +97,7 @@ fn equivalent_extent(problem: &Problem) -> f64 {
 }
 
 pub(super) fn choose_path(problem: &Problem) -> Path {
-    match FORCED.get() {
+    match FORCED_PATH.get() {
         Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
         _ if prefers_batch_routine(problem) => Path::LibraryBatch,
         _ if problem.count as f64 <= Crossover::of(problem.task).largest_batch(equivalent_extent(problem)) => Path::Library,

@@ -1,4 +1,4 @@
-//! The linear algebra problem of a call, in the form that all implementations read.
+//! The task, dtype and extents of a linear algebra call, which all implementations read.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ pub(super) fn reported_failure(task: Linalg) -> LinAlgFailure {
     }
 }
 
-/// Task, dtype and extents of a call: `count` matrices `a` (m, n) and, for linear systems, `b` (n, k).
+/// The task, dtype and extents of a call. The call has `count` matrices `a` (m, n) and, for linear systems, `count` right-hand sides `b`
+/// (n, k).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Problem {
     pub task: Linalg,
@@ -32,7 +33,7 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// Returns the extents of `call`, or `None` if the number of elements of a matrix exceeds 32 bits.
+    /// Returns the problem of `call`, or `None` if `max(m, n)^2` or `n * k` exceeds `i32::MAX`.
     pub fn new(call: &Call, task: Linalg) -> Option<Problem> {
         let a = call.inputs.first()?;
         let [batch @ .., m, n] = a.shape() else { return None };
@@ -49,7 +50,7 @@ impl Problem {
     }
 }
 
-/// Returns `array` in C order: itself, or a copy that is queued.
+/// Returns `array` itself if it is in C order. Otherwise queues a copy in C order and returns it.
 pub(super) fn contiguous(call: &Call, array: &StoredArray) -> Result<StoredArray> {
     if array.layout().is_c_contiguous() {
         return Ok(array.clone());

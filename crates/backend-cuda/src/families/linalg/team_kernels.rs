@@ -1,5 +1,5 @@
-//! Kernels that decompose each matrix by one team of threads. A team is a single thread for the smallest matrices, else a block. Factors
-//! are in registers or shared memory. Factors that fit in neither are in global memory (the workspace).
+//! Kernels in which one team of threads decomposes each matrix. A team is a single thread for the smallest matrices, else a block. Factors
+//! are in registers or shared memory. Factors that fit in neither are in the workspace, which is global memory.
 
 use cuprum_core::call::{Form, QrMode, SingularVectors, Triangle};
 use cuprum_core::{Call, DType, Linalg, Outcome, Result, decline};
@@ -93,13 +93,13 @@ fn arena_bytes(problem: &Problem, operation: Operation, team: u32) -> usize {
     parts.into_iter().fold(0, usize::saturating_add)
 }
 
-/// Everything that determines the source of a kernel.
+/// The parameters that determine the source of a decomposition kernel.
 struct KernelVariant {
     operation: Operation,
     dtype: DType,
     team: u32,
     in_shared: bool,
-    /// Extents of the matrices and size of a team's memory, if a team is one thread. Otherwise empty.
+    /// If a team is one thread: m, n, k, and the size of a team's memory in bytes, as decimal numbers. Otherwise empty strings.
     extents: [String; 4],
 }
 
@@ -149,7 +149,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         tasks.into_iter().enumerate().flat_map(|(n, task)| dtypes.into_iter().enumerate().map(move |(d, dtype)| (n + d, task, dtype)));
     let listed = all.flat_map(|(turn, task, dtype)| {
         let operation = Operation::new(task);
-        // Each operation and dtype is compiled for one thread and for one kind of block.
+        // Each operation and dtype is compiled for teams of one thread, and for one of the other kinds of teams in turn.
         [teams[0], teams[1 + turn % 3]].into_iter().filter_map(move |(team, in_shared)| {
             let problem = Problem { task, dtype, count: 1, m: 3, n: 3, k: 2 };
             Some(KernelVariant::new(&problem, operation?, team, in_shared).with_defines(|defines| SOURCE.named_source(defines)))
@@ -158,7 +158,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     listed.collect()
 }
 
-/// Runs a call by the kernels of this module.
+/// Runs a call with the kernels of this module.
 pub(super) fn run(call: &Call, problem: &Problem) -> Result<Outcome> {
     let Some(operation) = Operation::new(problem.task) else { decline!("only cuSOLVER has eigenvalues of general matrices") };
     let context = device::context(call.device)?;
@@ -173,7 +173,7 @@ pub(super) fn run(call: &Call, problem: &Problem) -> Result<Outcome> {
     device::done(call, outputs)
 }
 
-/// Grid, memory and kernel of a call.
+/// The kernel variant, memory sizes and grid size of a call.
 struct Launch {
     context: &'static Context,
     variant: KernelVariant,
@@ -209,8 +209,9 @@ impl Launch {
         args.push(&workspace).push(&problem.count).push(&problem.m).push(&problem.n).push(&problem.k);
         args.push(&self.arena).push(&fault).push(&code).push(&op);
         let threads = if self.variant.team == 1 { THREADS_PER_BLOCK } else { self.variant.team };
-        // SAFETY: the arguments match `decompose`. The inputs hold `count` matrices of these extents in C order, the outputs those of
-        // the operation's contract. A team's memory has `arena` bytes, and the workspace as many for each block.
+        // SAFETY: the arguments match `decompose`. The inputs hold the `count` matrices of `problem` in C order, and the outputs have the
+        // shapes that core specifies for the task. A block has `arena` bytes of shared memory or workspace. A team of one thread declares
+        // its own array.
         unsafe { function.launch([self.blocks, 1, 1], [threads, 1, 1], shared, args.pointers()) }
     }
 }

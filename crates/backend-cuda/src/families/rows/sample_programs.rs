@@ -1,4 +1,4 @@
-//! Programs of well-known row expressions, as core builds them, to compile their kernels without a device.
+//! Programs of well-known row expressions, as core builds them, for compile checks of their kernels without a device.
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, EXP, LOG, MULTIPLY, SQRT, SUBTRACT};
 use cuprum_core::ops::reduce::{MAX, MIN, SUM};
@@ -60,7 +60,7 @@ pub fn logsumexp(dtype: DType) -> Expression {
     p
 }
 
-/// Returns the program `(a - mean) / sqrt(var + s) * gamma + beta`, computed in float32 for the 16-bit floats.
+/// Returns the program `(a - mean) / sqrt(var + epsilon) * gamma + beta`, which computes in float32 if `dtype` is a 16-bit float.
 pub fn layer_norm(dtype: DType) -> Expression {
     let mut p = Expression::default();
     let work = if dtype.itemsize() == 2 { DType::F32 } else { dtype };

@@ -1,4 +1,4 @@
-//! Launches of the kernels that store or combine values: their sources, and the plan of their loop.
+//! Sources, loop plans and launches of the kernels that store or combine values.
 
 use cuprum_core::call::ScatterRows;
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -88,8 +88,9 @@ impl Combination {
     }
 }
 
-/// Plans the loop of a scatter over the items of the values for `count` indices. Operand 0 is the values. Operand 1 is the target, with
-/// stride 0 along the indexed axis. Operand 2 is the indices or groups. `may_widen` allows items of several elements.
+/// Plans the loop of a scatter with `count` indices, over the items that the kernel writes. Operand 0 is the values. Operand 1 is the
+/// target, with stride 0 along the indexed axis. Operand 2 is the index array, with one index for each value or group of values.
+/// `may_widen` allows items that have several elements.
 pub(super) fn plan_scatter(
     values: &StoredArray,
     region: &Layout,
@@ -102,7 +103,8 @@ pub(super) fn plan_scatter(
     let with_first = |strides: &[isize], first: isize| -> Strides { std::iter::once(first).chain(strides[1..].iter().copied()).collect() };
     let mut shape: Dims = to.shape().into();
     shape[0] = count;
-    // The values of a group are at arbitrary positions, so the stride along the axis of the values is 0.
+    // The values of a group are at arbitrary positions along the first axis. The loop has stride 0 along this axis, and the kernel adds the
+    // positions.
     let source = if rows == ScatterRows::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
     let source = Layout::strided(&shape, &source, 0)?;
     let target = Layout::strided(&shape, &with_first(to.strides(), 0), 0)?;
@@ -122,7 +124,7 @@ pub(super) fn plan_scatter(
     Ok(scatter)
 }
 
-/// The arguments of the kernels of one scatter.
+/// The arguments that the kernels of one scatter share.
 pub(super) struct ScatterLaunch {
     pub context: &'static Context,
     pub scatter: IndexedLoop<3>,
@@ -132,11 +134,10 @@ pub(super) struct ScatterLaunch {
 }
 
 impl ScatterLaunch {
-    /// Queues kernels that find the last index of each row among `count` indices. They set `owners[row]` to the position of this index plus
-    /// 1.
-    pub fn queue_claims(&self, owners: &CudaBuffer, count: usize) -> crate::Result<()> {
-        // These kernels are compiled with the macros of the store kernel, so that all three kernels have the same machine code in the disk
-        // cache.
+    /// Queues kernels that find, for each row, the last of the `count` indices that selects the row. They set `owners[row]` to the position
+    /// of this index plus 1.
+    pub fn queue_last_index_search(&self, owners: &CudaBuffer, count: usize) -> crate::Result<()> {
+        // These two kernels are compiled with the macros of the store kernel, so that all three share one entry of the disk cache.
         let rank = self.scatter.dims.len().to_string();
         let defines = self.store_defines(&rank);
         let owners = owners.pointer();
@@ -158,22 +159,21 @@ impl ScatterLaunch {
     pub fn queue_store(&self, owners: u64) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
         let function = STORE_SOURCE.kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
-        // SAFETY: the parameters of scatter_store are those that `queue_kernel` lists, with `owners` as the extra one. The axes stay inside
-        // values and target, and the kernel checks every index.
+        // SAFETY: scatter_store has the parameters that `queue_kernel` lists, with `owners` as `extra`. The axes stay inside values and
+        // target, and the kernel checks every index.
         unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, &[owners], self.op) }
     }
 
-    /// Queues a kernel that combines values with the elements of the target. `groups` is given for grouped values. It has the address of
-    /// the positions of the values, the address of the offsets at which groups begin, and the distance between consecutive values in
-    /// elements.
+    /// Queues a kernel that combines values with the elements of the target. `groups` is `Some` for [`ScatterRows::Grouped`]. It has the
+    /// address of the positions of the values, the address of the group offsets, and the distance between consecutive values in elements.
     pub fn queue_combine(&self, combination: &Combination, groups: Option<[u64; 3]>) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
         let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.needs_wide_index()), &rank);
         let name = if groups.is_some() { "scatter_grouped" } else { "scatter_combine" };
         let function = COMBINE_SOURCE.kernel(self.context, name, &defines)?;
-        // SAFETY: the parameters of the kernels are those that `queue_kernel` lists, with `groups` as the extra ones of scatter_grouped.
-        // The axes stay inside values and target, and the kernels check every index. Core computes positions and offsets of groups from the
-        // indices. Blocks are aligned to more than a word, so a word that is updated atomically belongs to one array.
+        // SAFETY: the kernels have the parameters that `queue_kernel` lists. scatter_grouped has `groups` as `extra`. The axes stay inside
+        // values and target, and the kernels check every index. Core computes the positions and offsets of groups from the indices. Memory
+        // blocks are aligned to at least a word, so a word that is updated atomically belongs to one array.
         unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, groups.as_ref().map_or(&[], |g| &g[..]), self.op) }
     }
 }

@@ -1,5 +1,5 @@
-//! Stores of values of at most 4 bytes, if each row of the target is one item. Value and position share a 64-bit word, so one atomic
-//! maximum per value finds the last value of each row.
+//! A faster store for rows of one item of at most 4 bytes. A value and its position share a 64-bit word, so one atomic maximum per value
+//! finds the last value of each row.
 
 use super::launch::ScatterLaunch;
 use crate::codegen::ctype;
@@ -13,8 +13,8 @@ static SOURCE: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/resolve_index.cuh"), include_str!("../../kernels/scatter_packed.cu")),
 };
 
-/// Maximum number of rows per value. With more rows, clearing and reading the words takes longer than the two passes that the words
-/// replace.
+/// Maximum number of target rows per value. With more rows, clearing and reading one word per row takes longer than the general method,
+/// which finds positions first and then stores values.
 const MAX_ROWS_PER_VALUE: usize = 4;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
@@ -24,7 +24,7 @@ pub(super) fn compile_check_sources() -> Vec<(String, String)> {
 }
 
 impl ScatterLaunch {
-    /// Returns whether [`ScatterLaunch::queue_packed_store`] serves the store of `count` values.
+    /// Returns whether [`ScatterLaunch::queue_packed_store`] can store `count` values and is faster than the other kernels.
     pub(super) fn fits_packed_store(&self, count: usize) -> bool {
         self.scatter.item <= 4
             && self.scatter.dims.len() == 1
@@ -32,7 +32,7 @@ impl ScatterLaunch {
             && self.scatter.extent.div_ceil(MAX_ROWS_PER_VALUE) <= count
     }
 
-    /// Queues the kernels that store the last value of each row. `words` has 8 bytes for each row.
+    /// Queues the kernels that store the last value of each row. `words` is scratch memory with 8 bytes for each row of the target.
     pub(super) fn queue_packed_store(&self, words: &DeviceBuffer, count: usize) -> crate::Result<()> {
         let (context, rows) = (self.context, self.scatter.extent);
         context.fill(words, 0, [0u8; 4], 2 * rows)?;
@@ -43,7 +43,7 @@ impl ScatterLaunch {
         let value_step = self.scatter.strides[0][0];
         let mut args = Args::new();
         args.push(&words).push(source).push(&self.indices).push(&count).push(&rows).push(&value_step).push(&fault).push(&self.op);
-        // SAFETY: the arguments match scatter_pack. `words` has an element for each row, and the kernel checks every index.
+        // SAFETY: the arguments match scatter_pack. `words` has a 64-bit word for each row, and the kernel checks every index.
         unsafe { pack.launch(grid(count), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
         let unpack = SOURCE.kernel(context, "scatter_unpack", &defines)?;
         let mut args = Args::new();

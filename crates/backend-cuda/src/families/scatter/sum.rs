@@ -1,5 +1,5 @@
-//! Sums of floats and complex numbers at rows that indices select. The values are added as integers, so the result has the same bits in any
-//! order of additions (`docs/notes/scatter-sums.md`).
+//! Additions of floats and complex numbers to rows that indices select. The values are added as scaled integers, so the result has the same
+//! bits in any order of additions (`docs/notes/scatter-sums.md`).
 
 use cuprum_core::call::ScatterRows;
 use cuprum_core::layout::Layout;
@@ -28,12 +28,13 @@ fn defines<'a>(dtype: DType, index_element: &'a str, wide: bool, rank: &'a str) 
     [("ELEMENT", ctype(dtype)), ("INDEX_ELEMENT", index_element), ("INDEX", index_type(wide)), ("RANK", rank)]
 }
 
-/// Returns the number of bits for the largest value as an integer, so that the sum of `count` values fits in 63 bits.
+/// Returns the number of bits to which the largest value is scaled before its conversion to an integer. With this number, the sum of
+/// `count` values fits in 63 bits.
 fn bits_per_value(count: usize) -> u64 {
     62 - u64::from(usize::BITS - count.leading_zeros())
 }
 
-/// Queues the addition of `values` to the rows of `target` that indices select. `region` is the layout of the rows.
+/// Queues the addition of `values` to the rows of `target` that its `count` indices select. `region` is the layout of all rows.
 pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArray, region: &Layout, count: usize) -> Result<()> {
     let dtype = values.dtype();
     let (real, elements) = (dtype.real(), region.size());
@@ -53,12 +54,13 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let bits = bits_per_value(count);
     let mut queue_passes = || {
         let find = SOURCE.kernel(context, "scatter_exponents", &defines_of_values)?;
-        // SAFETY: the parameters of scatter_exponents are those that `queue_kernel` lists. `exponents` has an element for each part of the
-        // contiguous rows, and the kernel checks every index.
+        // SAFETY: scatter_exponents has the parameters that `queue_kernel` lists. `exponents` has a number for each real or imaginary part
+        // of the elements of all rows, and the kernel checks every index.
         unsafe { adding.queue_kernel(context, &find, target.indices, &[], target.op)? };
         let add = SOURCE.kernel(context, "scatter_add", &defines_of_values)?;
         adding.addresses[1] = sums.pointer();
-        // SAFETY: as above, with the exponents and the number of bits as extra parameters. `sums` has one or two words for each part.
+        // SAFETY: as for scatter_exponents, with the exponents and the number of bits as `extra`. `sums` has a word for each real or
+        // imaginary part, or two words if the part is a float64.
         unsafe { adding.queue_kernel(context, &add, target.indices, &[exponents.pointer(), bits], target.op) }
     };
     queue_passes().with_call_context(call)?;

@@ -1,6 +1,6 @@
-//! Sorts within segments of a 1-D array. Segments of up to [`MAX_ALL_PAIRS_LENGTH`] elements are sorted by comparing all pairs, longer ones
-//! by a radix sort in shared memory with the smallest tile that holds them. Calls with a segment that is longer than the largest tile are
-//! declined.
+//! Sorts within segments of a 1-D array. Segments of up to [`MAX_ALL_PAIRS_LENGTH`] elements are sorted by comparing all pairs. Longer
+//! segments are sorted by a radix sort in shared memory, with the smallest tile that holds the segment. Calls with a segment that is longer
+//! than the largest tile are declined.
 
 use cuprum_core::call;
 use cuprum_core::op::Op;
@@ -25,13 +25,13 @@ const MAX_ALL_PAIRS_LENGTH: usize = 128;
 /// Number of elements per tile of the kernel for short segments, as in `sort_segments.cu`. A block sorts the segments that
 /// start in its tile.
 const TILE_LENGTH: usize = 1024;
-/// Number of lists of long segments, one list per tile size, as in `sort_segments.cu`.
+/// Number of lists of long segments, as in `sort_segments.cu`. Each list has the segments that are sorted with one tile size.
 const LIST_COUNT: usize = 3;
-/// Maximum number of blocks per multiprocessor and list of segments. This is more than the number of resident blocks, so that no
+/// Maximum number of blocks per multiprocessor that sort one list of segments. More blocks are queued than can be resident, so that no
 /// multiprocessor idles.
 const MAX_BLOCKS_PER_SM: usize = 16;
 
-/// Returns the tile sizes for long segments, one for each list of segments. `indices` tells whether indices are sorted too.
+/// Returns the tile sizes for long segments, one for each list of long segments. `indices` tells whether indices are sorted too.
 fn tiles_by_list(itemsize: usize, indices: bool) -> [SortTile; LIST_COUNT] {
     [SortTile { threads: 256, items: 2 }, SortTile { threads: 256, items: 6 }, SortTile::largest_tile(itemsize, indices)]
 }
@@ -79,8 +79,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (from, offsets) = (device::pointer_to_read(input)?, device::pointer_to_read(offsets)?);
     let [to_values, to_indices] = if indices { [0, out.pointer()] } else { [out.pointer(), 0] };
 
-    // Computes the capacity of each list. The scratch memory has the lengths of the lists, then the first segment of each tile, then the
-    // lists.
+    // The capacity of a list is the maximum number of segments that it may receive. The scratch memory has the number of segments in each
+    // list, then the index of the first segment of each tile, then the lists.
     let tile_count = length.div_ceil(TILE_LENGTH);
     let shorter = [MAX_ALL_PAIRS_LENGTH, lists[0].element_count(), lists[1].element_count()];
     let capacity = shorter.map(|shorter| if longest > shorter { segments.min(length / (shorter + 1)) } else { 0 });
@@ -91,16 +91,17 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let at = |bytes: usize| scratch.pointer() + bytes as u64;
     let before = [0, capacity[0], capacity[0] + capacity[1]];
     let (counts, cuts, list_at) = (at(0), at(cuts_at), before.map(|segments| at(lists_at + size_of::<i64>() * segments)));
-    // The kernel takes one struct: the addresses of the lists, then the maximum segment length of each list.
+    // The kernel takes one struct of two arrays. The first has the address of each list. The second has, for each list, the maximum length
+    // of the segments in it.
     let all_lists = [list_at, lists.map(|tile| tile.element_count() as u64)];
 
     let defines: &[_] = &[("ELEMENT", element_type(dtype))];
     let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_plan", defines).with_call_context(call)?;
     let mut args = Args::new();
     args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
-    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `SegmentLists` is two arrays. There is one offset more
-    // than segments and one cut more than tiles. The capacity of each list is the maximum number of segments of its lengths in `length`
-    // elements.
+    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `SegmentLists` is two arrays. `offsets` has
+    // `segments` + 1 elements, and `cuts` has `tile_count` + 1. No list receives more segments than its capacity, because an array of
+    // `length` elements does not have more segments of these lengths.
     unsafe {
         function.launch(grid_for_items(segments.max(tile_count + 1) as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
     }
@@ -110,7 +111,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let mut args = Args::new();
     args.push(&from).push(&to_values).push(&to_indices).push(&length).push(&offsets).push(&cuts);
     // SAFETY: the arguments match sort_segments_short in sort_segments.cu. The input and one output have `length` elements, and the other
-    // output is null. Core checks that the offsets rise from 0 to `length`. There is a block per tile.
+    // output is null. Core checks that the offsets never decrease, start at 0 and end at `length`. There is a block per tile.
     unsafe { function.launch(grid_of_blocks(tile_count), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
 
     let waves = MAX_BLOCKS_PER_SM * context.info().sm_count.max(1) as usize;

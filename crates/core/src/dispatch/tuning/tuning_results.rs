@@ -1,8 +1,10 @@
 //! Storage of tuning results: one text file per device in the cache folder.
 //!
-//! The file name contains a hash of all component versions, so that tuning starts over after an update of a driver, a library or cuprum.
-//! Writers take a file lock and replace the file by rename, so that readers need no lock. If `CUPRUM_TUNING` names a file, results are only
-//! read, and only from that file.
+//! The file name contains a hash of the versions of all components. Tuning thus starts over after an update of a driver, a library or
+//! cuprum.
+//!
+//! Writers take a file lock and replace the file by rename, so that readers need no lock. If `CUPRUM_TUNING` names a file, results are read
+//! from that file only, and nothing is written.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -30,12 +32,12 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct TuningResult {
     /// The hash of the call signature.
     pub key: u64,
-    /// Name of the winning accelerator, or of the winning algorithm within an accelerator.
+    /// Name of the fastest accelerator, or of the fastest algorithm within an accelerator.
     pub winner: String,
-    /// Names of accelerators or algorithms, and their minimum times in microseconds, the fastest first. Empty if a single accelerator
-    /// accepts such calls.
+    /// Names of accelerators or algorithms, and their minimum times in microseconds, the fastest first. Empty if only one accelerator
+    /// accepts calls of this signature.
     pub times: Vec<(String, f64)>,
-    /// Description of the first call with this signature.
+    /// Description of one call with this signature.
     pub description: String,
 }
 
@@ -48,12 +50,12 @@ pub struct DeviceResults {
     pub file: Option<PathBuf>,
     /// Whether `CUPRUM_TUNING` names the file. Such a file is never written.
     pub read_only: bool,
-    /// Entries, sorted by description.
+    /// The results, sorted by description.
     pub entries: Vec<TuningResult>,
 }
 
 impl TuningResult {
-    /// Formats the times: `cub 181.2 us, cuda 190.0 us`.
+    /// Formats the times, for example as `cub 181.2 us, cuda 190.0 us`.
     pub fn display_times(&self) -> String {
         self.times.iter().map(|(name, us)| format!("{name} {us:.1} us")).collect::<Vec<_>>().join(", ")
     }
@@ -73,9 +75,9 @@ impl TuningResult {
     }
 }
 
-type Entries = BTreeMap<u64, TuningResult>;
+type ResultsByKey = BTreeMap<u64, TuningResult>;
 
-fn parse_table(text: &str) -> Option<Entries> {
+fn parse_tuning_file(text: &str) -> Option<ResultsByKey> {
     let mut lines = text.lines();
     if lines.next() != Some(FILE_HEADER) {
         return None;
@@ -85,13 +87,13 @@ fn parse_table(text: &str) -> Option<Entries> {
 }
 
 /// Returns the path and the entries of the file that `CUPRUM_TUNING` names, read once. `None` if the variable is not set.
-pub(super) fn named_file() -> std::result::Result<Option<&'static (PathBuf, Entries)>, &'static Error> {
-    static NAMED_FILE: OnceLock<Result<Option<(PathBuf, Entries)>>> = OnceLock::new();
+pub(super) fn named_file() -> std::result::Result<Option<&'static (PathBuf, ResultsByKey)>, &'static Error> {
+    static NAMED_FILE: OnceLock<Result<Option<(PathBuf, ResultsByKey)>>> = OnceLock::new();
     let load = || {
         let Some(path) = settings::env(TUNING_VARIABLE).map(PathBuf::from) else { return Ok(None) };
         let bad = |message: String| Error::Setting { variable: TUNING_VARIABLE, message: format!("{}: {message}", path.display()) };
         let text = std::fs::read_to_string(&path).map_err(|e| bad(e.to_string()))?;
-        let entries = parse_table(&text).ok_or_else(|| bad(format!("not a tuning file: its first line is not '{FILE_HEADER}'")))?;
+        let entries = parse_tuning_file(&text).ok_or_else(|| bad(format!("not a tuning file: its first line is not '{FILE_HEADER}'")))?;
         Ok(Some((path, entries)))
     };
     match NAMED_FILE.get_or_init(load) {
@@ -104,28 +106,29 @@ pub(super) fn uses_named_file() -> bool {
     matches!(named_file(), Ok(Some(_)))
 }
 
-/// The tables of this process by device, read from the cache folder on first use.
-static DEVICE_TABLES: Mutex<Vec<(Device, DeviceTable)>> = Mutex::new(Vec::new());
+/// The tuning results of each device, read from the cache folder on first use.
+static DEVICE_TABLES: Mutex<Vec<(Device, DeviceTuningTable)>> = Mutex::new(Vec::new());
 
-struct DeviceTable {
+struct DeviceTuningTable {
     file: Option<PathBuf>,
-    /// The components that may change a winner, with their versions, on one line.
+    /// Names and versions of the components that may change the measured times ([`component_versions`]), on one line.
     versions: String,
-    entries: Entries,
+    entries: ResultsByKey,
 }
 
-impl DeviceTable {
-    fn open(device: Device) -> DeviceTable {
+impl DeviceTuningTable {
+    fn open(device: Device) -> DeviceTuningTable {
         let versions = component_versions(device);
         let mut h = FxHasher::default();
         versions.hash(&mut h);
         let name = format!("{}-{:016x}.tsv", device.kind().name(), h.finish());
         let file = settings::cache_folder().map(|folder| folder.join("tuning").join(name));
-        let entries = file.as_deref().and_then(|f| std::fs::read_to_string(f).ok()).and_then(|t| parse_table(&t)).unwrap_or_default();
-        DeviceTable { file, versions, entries }
+        let entries = file.as_deref().and_then(|f| std::fs::read_to_string(f).ok()).and_then(|t| parse_tuning_file(&t)).unwrap_or_default();
+        DeviceTuningTable { file, versions, entries }
     }
 
-    /// Iterates over the entries with measured times. Entries without times, for calls that a single accelerator accepts, stay in memory.
+    /// Iterates over the entries with measured times. Entries without times, for calls that only one accelerator accepts, are not saved to
+    /// the file.
     fn measured_results(&self) -> impl Iterator<Item = &TuningResult> {
         self.entries.values().filter(|e| !e.times.is_empty())
     }
@@ -136,7 +139,7 @@ impl DeviceTable {
         let folder = file.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
         let _lock = lock_folder(folder);
-        if let Some(theirs) = std::fs::read_to_string(file).ok().and_then(|t| parse_table(&t)) {
+        if let Some(theirs) = std::fs::read_to_string(file).ok().and_then(|t| parse_tuning_file(&t)) {
             theirs.into_iter().for_each(|(key, entry)| {
                 self.entries.entry(key).or_insert(entry);
             });
@@ -175,7 +178,7 @@ fn lock_folder(folder: &Path) -> Option<File> {
     }
 }
 
-/// Describes every component that may change a winner: cuprum, the device, the accelerators and their libraries.
+/// Describes every component that may change the measured times: cuprum, the device, the accelerators and their libraries.
 fn component_versions(device: Device) -> String {
     let name = device.info().map(|i| i.name).unwrap_or_default();
     let ready = registry::all().into_iter().filter(|a| a.device == device.kind().name()).filter_map(|a| match registry::availability(a) {
@@ -185,12 +188,12 @@ fn component_versions(device: Device) -> String {
     format!("cuprum {}; {device}: {name}{}", env!("CARGO_PKG_VERSION"), ready.collect::<String>()).replace('\n', " ")
 }
 
-fn with_table<R>(device: Device, f: impl FnOnce(&mut DeviceTable) -> R) -> R {
+fn with_table<R>(device: Device, f: impl FnOnce(&mut DeviceTuningTable) -> R) -> R {
     let mut tables = DEVICE_TABLES.lock().unwrap_or_else(|e| e.into_inner());
     let at = match tables.iter().position(|(d, _)| *d == device) {
         Some(at) => at,
         None => {
-            tables.push((device, DeviceTable::open(device)));
+            tables.push((device, DeviceTuningTable::open(device)));
             tables.len() - 1
         }
     };
@@ -273,21 +276,25 @@ mod tests {
             description: "sum [Reduce]: float32 (3, 4)".into(),
         };
         let text = format!("{FILE_HEADER}\n# versions\n{}not an entry\n", entry.to_line());
-        assert_eq!(parse_table(&text).unwrap().get(&entry.key), Some(&entry));
+        assert_eq!(parse_tuning_file(&text).unwrap().get(&entry.key), Some(&entry));
         assert_eq!(entry.display_times(), "cub 1.5 us, cuda 2.2 us");
-        assert!(parse_table("something else\n").is_none());
+        assert!(parse_tuning_file("something else\n").is_none());
     }
 
     fn entry(key: u64) -> TuningResult {
         TuningResult { key, winner: "cub".into(), times: vec![("cub".into(), 1.5)], description: format!("call {key}") }
     }
 
-    fn table(file: &Path, entries: impl IntoIterator<Item = u64>) -> DeviceTable {
-        DeviceTable { file: Some(file.into()), versions: "versions".into(), entries: entries.into_iter().map(|k| (k, entry(k))).collect() }
+    fn table(file: &Path, entries: impl IntoIterator<Item = u64>) -> DeviceTuningTable {
+        DeviceTuningTable {
+            file: Some(file.into()),
+            versions: "versions".into(),
+            entries: entries.into_iter().map(|k| (k, entry(k))).collect(),
+        }
     }
 
     fn keys(file: &Path) -> Vec<u64> {
-        parse_table(&std::fs::read_to_string(file).unwrap()).unwrap().into_keys().collect()
+        parse_tuning_file(&std::fs::read_to_string(file).unwrap()).unwrap().into_keys().collect()
     }
 
     #[test]

@@ -29,7 +29,7 @@ use cuprum_macros::numpy;
 /// ```
 #[numpy("linalg.cholesky(a, /, *, upper=False)")]
 pub fn cholesky(a: &NdArray, upper: bool) -> Result<NdArray> {
-    let a = Matrices::square(CHOLESKY, a)?;
+    let a = Matrices::new_square(CHOLESKY, a)?;
     let extents = [a.rows, a.columns];
     if a.is_empty() {
         return a.full(0.0, a.array.dtype(), &extents);
@@ -123,9 +123,10 @@ pub fn qr_r(a: &NdArray) -> Result<NdArray> {
 
 /// Returns the QR decomposition in LAPACK's form: `h` and `tau` (`numpy.linalg.qr` with `mode='raw'`).
 ///
-/// For matrices (m, n) and k = min(m, n), `h` is (n, m) and `tau` is (k). The transpose of `h` has the factor `r` on and above its diagonal.
-/// Below the diagonal, column i holds the elements of a vector `v` that follow its i zeros and its one. The factor `q` is the product of the
-/// reflections `I - tau[i] * v @ vᴴ` for ascending i. `tau` is real, in the dtype of `h`; an element 0 stands for the identity.
+/// For matrices (m, n) and k = min(m, n), `h` is (n, m) and `tau` is (k). The transpose of `h` has the factor `r` on and above its
+/// diagonal. Below the diagonal, its column i holds the end of a vector `v`, which begins with i zeros and a one. The factor `q` is the
+/// product of the reflections `I - tau[i] * v @ vᴴ` for ascending i. `tau` is real, in the dtype of `h`; an element 0 stands for the
+/// identity.
 ///
 /// Only the CPU has a kernel, so arrays on other devices are copied to the host and back.
 ///

@@ -13,9 +13,9 @@ use cuprum_macros::numpy;
 /// Returns the Schur decomposition of square matrices: `t`, `z` with `a = z @ t @ zᴴ` and unitary `z` (`scipy.linalg.schur`).
 ///
 /// For complex matrices, `t` is upper triangular with the eigenvalues on the diagonal. For real matrices, `t` is real and block upper
-/// triangular (SciPy's `output='real'`): a pair of conjugate eigenvalues is a block (2, 2) with equal diagonal elements. Convert the matrices
-/// to a complex dtype for the complex decomposition (`output='complex'`). The order of the eigenvalues and the signs of the vectors are
-/// unspecified.
+/// triangular (SciPy's `output='real'`): a pair of conjugate eigenvalues is a block (2, 2) with equal diagonal elements. Convert the
+/// matrices to a complex dtype for the complex decomposition (`output='complex'`). The order of the eigenvalues and the signs of the
+/// vectors are unspecified.
 ///
 /// The algorithm is the QZ iteration. Only the CPU has a kernel, so arrays on other devices are copied to the host and back.
 ///
@@ -38,7 +38,7 @@ use cuprum_macros::numpy;
 /// ```
 #[numpy("linalg.schur(a, output='real')", call = schur_from_args)]
 pub fn schur(a: &NdArray) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::square(SCHUR, a)?;
+    let a = Matrices::new_square(SCHUR, a)?;
     let (extents, dtype) = ([a.rows, a.rows], a.array.dtype());
     if a.is_empty() {
         return Ok((a.full(0.0, dtype, &extents)?, a.full(0.0, dtype, &extents)?));
@@ -117,7 +117,7 @@ pub fn logm(#[name("A")] a: &NdArray) -> Result<NdArray> {
 }
 
 fn apply_matrix_function(op: Op, a: &NdArray, function: MatrixFunction) -> Result<NdArray> {
-    let a = Matrices::square(op, a)?;
+    let a = Matrices::new_square(op, a)?;
     let (extents, dtype) = ([a.rows, a.rows], a.array.dtype());
     if a.is_empty() {
         return a.full(0.0, dtype, &extents);

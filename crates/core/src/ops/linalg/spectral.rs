@@ -48,8 +48,8 @@ pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArra
 
 /// Returns the singular value decomposition of Hermitian matrices from their eigenvalues (`numpy.linalg.svd` with `hermitian=True`).
 ///
-/// Only the lower triangles are read. The results are those of [`svd`]: `u` (n, n), `s` (n) in descending order, `vh` (n, n). A column of `u`
-/// is an eigenvector, and the row of `vh` its adjoint, negated for a negative eigenvalue.
+/// Only the lower triangles are read. The results are those of [`svd`]: `u` (n, n), `s` (n) in descending order, `vh` (n, n). A column of
+/// `u` is an eigenvector. The row of `vh` with the same index is its adjoint, negated for a negative eigenvalue.
 ///
 /// # Errors
 /// The errors of [`eigh`].
@@ -149,7 +149,7 @@ pub fn svdvals(x: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.eigh(a, UPLO='L')")]
 pub fn eigh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::square(EIGH, a)?;
+    let a = Matrices::new_square(EIGH, a)?;
     let (n, dtype) = (a.rows, a.array.dtype());
     if a.is_empty() {
         return Ok((a.full(0.0, dtype.real(), &[n])?, a.full(0.0, dtype, &[n, n])?));
@@ -177,7 +177,7 @@ pub fn eigh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<(NdArray,
 /// ```
 #[numpy("linalg.eigvalsh(a, UPLO='L')")]
 pub fn eigvalsh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<NdArray> {
-    let a = Matrices::square(EIGVALSH, a)?;
+    let a = Matrices::new_square(EIGVALSH, a)?;
     let (n, real) = (a.rows, a.array.dtype().real());
     if a.is_empty() {
         return a.full(0.0, real, &[n]);
@@ -207,7 +207,7 @@ pub fn eigvalsh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<NdArr
 /// ```
 #[numpy("linalg.eig(a)")]
 pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::square(EIG, a)?;
+    let a = Matrices::new_square(EIG, a)?;
     let (n, dtype) = (a.rows, a.array.dtype());
     if a.is_empty() {
         return Ok((a.full(0.0, dtype, &[n])?, a.full(0.0, dtype, &[n, n])?));
@@ -235,7 +235,7 @@ pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
 /// ```
 #[numpy("linalg.eigvals(a)")]
 pub fn eigvals(a: &NdArray) -> Result<NdArray> {
-    let a = Matrices::square(EIGVALS, a)?;
+    let a = Matrices::new_square(EIGVALS, a)?;
     let (n, dtype) = (a.rows, a.array.dtype());
     if a.is_empty() {
         return a.full(0.0, dtype, &[n]);

@@ -12,7 +12,7 @@ use cuprum_macros::numpy;
 
 /// Returns the solution `x` of `a @ x = b` for square matrices `a` (`numpy.linalg.solve`).
 ///
-/// A 1-D `b` is a vector, any other a batch of matrices in its last two axes. The batch axes of `a` and `b` broadcast.
+/// A 1-D `b` is a vector. Any other `b` is a batch of matrices in its last two axes. The batch axes of `a` and `b` broadcast.
 ///
 /// # Errors
 /// Matrices that are not square, extents that do not match, arrays on different devices, float16, or a singular matrix ([`Error::LinAlg`]).
@@ -72,7 +72,7 @@ fn solve_with(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdArray>
     let device = common_device(op, a, b)?;
     let is_vector = b.ndim() == 1;
     let column = if is_vector { b.expand_dims(1)? } else { b.clone() };
-    let (a, right) = (Matrices::square(op, a)?, Matrices::new(op, &column)?);
+    let (a, right) = (Matrices::new_square(op, a)?, Matrices::new(op, &column)?);
     if a.columns != right.rows {
         let message = format!("matrices of {} columns need as many rows on the right, not {}", a.columns, right.rows);
         return Err(Error::shape(op.name(), message, &[a.array.shape(), b.shape()]));
@@ -107,7 +107,7 @@ fn solve_with(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdArray>
 /// ```
 #[numpy("linalg.inv(a)")]
 pub fn inv(a: &NdArray) -> Result<NdArray> {
-    let a = Matrices::square(INV, a)?;
+    let a = Matrices::new_square(INV, a)?;
     let extents = [a.rows, a.columns];
     if a.is_empty() {
         return a.full(0.0, a.array.dtype(), &extents);
@@ -133,7 +133,7 @@ pub fn inv(a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.det(a)")]
 pub fn det(a: &NdArray) -> Result<NdArray> {
-    let a = Matrices::square(DET, a)?;
+    let a = Matrices::new_square(DET, a)?;
     if a.is_empty() {
         return a.full(1.0, a.array.dtype(), &[]);
     }
@@ -163,7 +163,7 @@ pub fn det(a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.slogdet(a)")]
 pub fn slogdet(a: &NdArray) -> Result<(NdArray, NdArray)> {
-    let a = Matrices::square(SLOGDET, a)?;
+    let a = Matrices::new_square(SLOGDET, a)?;
     let dtype = a.array.dtype();
     if a.is_empty() {
         return Ok((a.full(1.0, dtype, &[])?, a.full(0.0, dtype.real(), &[])?));

@@ -27,7 +27,7 @@ pub(super) fn generator_value(generator: Generator) -> Value {
     Value::Object(Arc::new(generator))
 }
 
-/// Returns the generator that `value` is, if it is one.
+/// Returns `value` as a generator, or `None` if it is another value.
 fn as_generator(value: &Value) -> Option<&Generator> {
     let Value::Object(object) = value else { return None };
     (&**object as &dyn Any).downcast_ref()
@@ -38,8 +38,8 @@ pub(super) fn read_size(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
 
-/// Calls `draw` with the generator that the argument `seed` is, with a new generator for another seed, or with the generator of the
-/// process if `seed` is missing.
+/// Calls `draw` with the generator that the argument `seed` selects. This is `seed` itself if it is a generator, else a new generator with
+/// this seed. Without `seed`, it is the process-wide generator.
 pub(super) fn with_generator<T>(args: &Args, draw: impl FnOnce(&Generator) -> Result<T>) -> Result<T> {
     let drawn = match args.get("seed") {
         None => draw(&SHARED_GENERATOR),
@@ -63,7 +63,7 @@ pub(super) fn draw_with_dtype(args: &Args, draw: impl FnOnce(&Generator, &[usize
     draw_with_size(args, |generator, size| draw(generator, size, dtype))
 }
 
-/// Returns the generator of the argument `self`, for the methods that have no function.
+/// Returns the argument `self` as a generator, for functions that do not use the process-wide generator by default.
 pub(super) fn own_generator(args: &Args) -> Result<&Generator> {
     let generator = args.get("self").and_then(as_generator);
     generator.ok_or_else(|| Error::value(args.op(), "the first argument must be a generator"))

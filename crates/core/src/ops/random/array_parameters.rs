@@ -1,6 +1,6 @@
-//! Numbers with parameters that are arrays.
+//! Random numbers of distributions whose parameters are arrays.
 
-use super::parameters::{FINITE, NOT_NEGATIVE, NUMBER, check_all, device_of, real_parameter, result_shape};
+use super::parameters::{FINITE, NOT_NAN, NOT_NEGATIVE, check_all, device_of, real_parameter, result_shape};
 use super::{Generator, INTEGERS, SAMPLES, UNIFORM};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
@@ -22,7 +22,7 @@ fn to_array(value: &Operand, dtype: DType) -> Result<NdArray> {
 }
 
 impl Generator {
-    /// Draws numbers of a distribution from parameters that were checked before. The parameters broadcast to `shape`.
+    /// Draws numbers of a distribution. The caller has checked the parameters, which broadcast to `shape`.
     pub(super) fn sample(&self, sampler: Sampler, parameters: &[Operand], shape: &[usize], dtype: DType) -> Result<NdArray> {
         let mut numbers = [0.0; 3];
         let device = device_of(&parameters.iter().collect::<Vec<_>>())?;
@@ -71,7 +71,7 @@ impl Generator {
 
     /// Draws normal numbers of the mean `mean` and the standard deviation `std`, which are arrays.
     pub(super) fn normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
-        let pair = [real_parameter(mean, "loc", &NUMBER)?, real_parameter(std, "scale", &NOT_NEGATIVE)?];
+        let pair = [real_parameter(mean, "loc", &NOT_NAN)?, real_parameter(std, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, size)?;
         with_device(device_of(&[&pair[0], &pair[1]])?, || add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype))
     }
@@ -79,8 +79,8 @@ impl Generator {
     /// Returns uniform integers from `low` up to, but not including, `high`, or up to `high` with `endpoint`
     /// (`numpy.random.Generator.integers`).
     ///
-    /// The bounds are integers or arrays of integers that fit int64, which broadcast to `size`; the size `()` stands for the shape that they
-    /// broadcast to. The numbers are those of [`Generator::integers`].
+    /// The bounds are integers or arrays of integers that fit int64, which broadcast to `size`. The size `()` stands for the shape that
+    /// they broadcast to. For equal bounds, the numbers are the same as those of [`Generator::integers`].
     ///
     /// # Errors
     /// An empty range, a dtype that is not an integer or cannot hold the range, bounds that are not integers, or too little memory.
@@ -117,7 +117,6 @@ impl Generator {
         with_device(device, || {
             let (low, high) = (bound(low, "low")?, bound(high, "high")?);
             let last = if endpoint { high } else { subtract(high, 1)? };
-            // Computes the upper half of the product of 64 random bits and the number of values from 32-bit halves.
             let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
             if low.size() > 0 && last.size() > 0 {
                 let (smallest, largest) = (low.min(())?.item()?.as_int(), last.max(())?.item()?.as_int());
@@ -132,13 +131,15 @@ impl Generator {
             let low = low.astype(DType::U64)?;
             let span = add(subtract(last.astype(DType::U64)?, &low)?, 1)?;
             let bits = self.draw(INTEGERS, &shape, DType::U64, Distribution::Integers { low: 0, span: 0 })?;
+            // Multiplies 64 random bits by the number of values (`span`), and keeps the upper 64 bits of the product. The factors are
+            // split into 32-bit halves, because no operation returns a 128-bit product.
             let halves = |x: &NdArray| Ok::<_, Error>((right_shift(x, 32)?, bitwise_and(x, 0xffff_ffff_u32)?));
             let ((a, b), (c, d)) = (halves(&bits)?, halves(&span)?);
             let middle = add(multiply(&a, &d)?, right_shift(multiply(&b, &d)?, 32)?)?;
             let (upper, lower) = halves(&middle)?;
             let other = right_shift(add(multiply(&b, &c)?, lower)?, 32)?;
             let scaled = add(add(multiply(&a, &c)?, upper)?, other)?;
-            // For all 2^64 numbers, the number of values wraps to 0.
+            // For a range of 2^64 values, `span` wraps to 0.
             add(where_(equal(span, 0)?, bits, scaled)?, low)?.astype(dtype)
         })
         .map_err(|error| error.with_function_name(op))

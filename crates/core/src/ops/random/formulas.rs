@@ -1,7 +1,7 @@
 //! Distributions as expressions of uniform and normal numbers and of numbers drawn by rejection.
 
 use super::parameters::{
-    ABOVE_ONE, COUNT_OF_ITEMS, FINITE, NOT_NEGATIVE, NUMBER, POISSON_MEAN, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY,
+    ABOVE_ONE, COUNT_OF_ITEMS, FINITE, NOT_NAN, NOT_NEGATIVE, POISSON_MEAN, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY,
     PROBABILITY_BELOW_ONE, check_all, integer_parameter, real_parameter, result_shape,
 };
 use super::{Generator, NORMAL, RANDOM};
@@ -75,16 +75,16 @@ fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Res
     add(multiply(numbers, scale)?, location)
 }
 
-/// Returns checked location and scale parameters, and the shape of the numbers.
+/// Checks the parameters location and scale. Evaluates to both parameters and the shape of the result.
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
-        let pair = [real_parameter($location, "loc", &NUMBER)?, real_parameter($scale, "scale", &NOT_NEGATIVE)?];
+        let pair = [real_parameter($location, "loc", &NOT_NAN)?, real_parameter($scale, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, $size)?;
         (pair, shape)
     }};
 }
 
-/// Returns a checked parameter, and the shape of the numbers.
+/// Checks a parameter. Evaluates to the parameter and the shape of the result.
 macro_rules! one_parameter {
     ($value:ident, $interval:ident, $size:ident) => {{
         let value = [real_parameter($value, stringify!($value), &$interval)?];
@@ -120,7 +120,7 @@ pub(super) fn gumbel(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) 
 }
 
 pub(super) fn lognormal(g: &Generator, [mean, sigma]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(mean, "mean", &NUMBER)?, real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
+    let pair = [real_parameter(mean, "mean", &NOT_NAN)?, real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
     let shape = result_shape(&pair, size)?;
     exp(scale_and_shift(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
 }
@@ -267,7 +267,7 @@ pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> R
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [real_parameter(n, "n", &POSITIVE)?, real_parameter(p, "p", &POSITIVE_PROBABILITY)?];
     let size = result_shape(&pair, size)?;
-    // Divides before the check of the mean, so that a mean that is too large is an error.
+    // The check follows the multiplication, so that it also rejects a mean that the gamma number makes too large.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
     let mean = real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN)?;
     g.draw_integers(Sampler::Poisson, &[mean], &size)

@@ -1,10 +1,10 @@
-//! Distributions of vectors. The last axis of a result is the vector.
+//! Distributions of vectors. The last axis of a result holds the components of each vector.
 
 use cuprum_macros::numpy;
 
 use super::arguments::draw_with_size;
 use super::parameters::{
-    COUNT_OF_ITEMS, NOT_NEGATIVE, NUMBER, POSITIVE, PROBABILITY, check_all, device_of, integer_parameter, real_parameter, result_shape,
+    COUNT_OF_ITEMS, NOT_NAN, NOT_NEGATIVE, POSITIVE, PROBABILITY, check_all, device_of, integer_parameter, real_parameter, result_shape,
 };
 use super::{Generator, SHARED_GENERATOR};
 use crate::arguments::IntoShape;
@@ -27,7 +27,7 @@ fn vector_component(a: &NdArray, k: usize) -> Result<NdArray> {
     a.index(&[Item::Ellipsis, Item::At(k as isize)][..])
 }
 
-/// Returns an array parameter in float64. Numbers become 0-d arrays.
+/// Returns a parameter as an array. A number becomes a 0-d float64 array.
 fn array_parameter(value: Operand) -> Result<NdArray> {
     match value {
         Operand::Array(a) => Ok(a),
@@ -35,7 +35,7 @@ fn array_parameter(value: Operand) -> Result<NdArray> {
     }
 }
 
-/// Returns the length of the vectors of `a`.
+/// Returns the extent of the last axis of `a`, along which the vectors are.
 fn vector_length(a: &NdArray, name: &str) -> Result<usize> {
     a.shape().last().copied().ok_or_else(|| Error::value("random", format!("{name} must be at least 1-dimensional")))
 }
@@ -111,7 +111,7 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
 }
 
 fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {
-    let (mean, cov) = (array_parameter(real_parameter(mean, "mean", &NUMBER)?)?, array_parameter(real_parameter(cov, "cov", &NUMBER)?)?);
+    let (mean, cov) = (array_parameter(real_parameter(mean, "mean", &NOT_NAN)?)?, array_parameter(real_parameter(cov, "cov", &NOT_NAN)?)?);
     let error = |message: &str| Err(Error::value("random", message));
     let &[n] = mean.shape() else { return error("mean must be 1 dimensional") };
     if cov.ndim() != 2 || cov.shape()[0] != cov.shape()[1] {
@@ -124,7 +124,7 @@ fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) ->
     if n == 0 {
         return g.draw_normal(&shape);
     }
-    // The tolerance is NumPy's, relative to the largest value.
+    // As in NumPy, the tolerance is 1e-8, relative to the largest eigenvalue if that is above 1.
     let (values, vectors) = eigh(&cov, Triangle::Lower)?;
     let largest = abs(&values)?.max(())?.item_as::<f64>()?;
     let tolerance = 1e-8 * largest.max(1.0);
@@ -144,7 +144,7 @@ macro_rules! vector_distributions {
     ($($(#[$($doc:tt)*])+ $signature:literal $name:ident($($parameter:ident),*) $vectors:ident, $example:literal;)*) => {
         /// # Distributions of vectors
         ///
-        /// The last axis of the result is the vector. `size` is the shape without that axis.
+        /// The last axis of the result holds the components of each vector. `size` is the shape without that axis.
         impl Generator {
             $(
                 $(#[$($doc)*])+
@@ -202,30 +202,31 @@ macro_rules! vector_distributions {
 }
 
 vector_distributions! {
-    /// Returns the numbers of `n` trials that have each of several results, in int64 (`numpy.random.multinomial`).
+    /// Returns how often each of several outcomes occurs in `n` trials, in int64 (`numpy.random.multinomial`).
     ///
-    /// `pvals` has the probabilities in its last axis. The last result has the rest of the probability. The numbers follow one
-    /// after another from binomial distributions.
+    /// The last axis of `pvals` holds the probabilities of the outcomes. The probability of the last outcome is 1 minus the sum of the
+    /// others. The counts are drawn one after another from binomial distributions.
     "random.multinomial(n, pvals, size=None, seed=None)" multinomial(n, pvals) multinomial_vectors,
     "let x = default_rng(7).multinomial(20, array![0.2, 0.3, 0.5], 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<i64>()?.iter().all(|n| *n == 20));";
 
     /// Returns the numbers of items of each color among `nsample` items drawn without replacement, in int64
     /// (`numpy.random.Generator.multivariate_hypergeometric`).
     ///
-    /// `colors` has the number of items of each color. The numbers follow one after another from hypergeometric distributions.
+    /// `colors` holds the number of items of each color. The counts are drawn one after another from hypergeometric distributions.
     "random.multivariate_hypergeometric(colors, nsample, size=None, seed=None)" multivariate_hypergeometric(colors, nsample) hypergeometric_vectors,
     "let x = default_rng(7).multivariate_hypergeometric(array![16, 8, 4], 6, 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<i64>()?.iter().all(|n| *n == 6));";
 
-    /// Returns vectors of positive numbers with the sum 1 of the Dirichlet distribution (`numpy.random.dirichlet`).
+    /// Returns vectors of the Dirichlet distribution: positive numbers whose sum is 1 (`numpy.random.dirichlet`).
     ///
-    /// Gamma numbers of the shapes `alpha` over their sum, computed from their logarithms.
+    /// A vector consists of gamma numbers of the shapes `alpha`, divided by their sum. It is computed from the logarithms of these numbers.
     "random.dirichlet(alpha, size=None, seed=None)" dirichlet(alpha) dirichlet_vectors,
     "let x = default_rng(7).dirichlet(array![1.0, 2.0, 3.0], 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<f64>()?.iter().all(|sum| (sum - 1.0).abs() < 1e-12));";
 
     /// Returns vectors of the multivariate normal distribution (`numpy.random.multivariate_normal`).
     ///
-    /// `cov` is the covariance, a symmetric matrix without negative eigenvalues. Normal numbers are multiplied by the square root of
-    /// the matrix from its eigenvectors. A matrix that is not valid within 1e-8 is an error; NumPy warns.
+    /// `cov` is the covariance, a symmetric matrix without negative eigenvalues. Vectors of standard normal numbers are multiplied by a
+    /// square root of `cov`, which is computed from its eigenvalues and eigenvectors. An asymmetry or a negative eigenvalue whose magnitude
+    /// exceeds a tolerance is an error; NumPy warns. The tolerance is 1e-8, relative to the largest eigenvalue if that is above 1.
     "random.multivariate_normal(mean, cov, size=None, seed=None)" multivariate_normal(mean, cov) normal_vectors,
     "let x = default_rng(7).multivariate_normal(array![1.0, 2.0], array![[2.0, 1.0], [1.0, 2.0]], 100_000)?;\nassert_eq!(x.shape(), [100_000, 2]);\nassert!((x.mean(())?.item_as::<f64>()? - 1.5).abs() < 0.02);";
 }

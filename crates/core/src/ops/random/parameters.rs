@@ -16,7 +16,7 @@ pub(super) struct Interval {
     message: &'static str,
 }
 
-pub(super) const NUMBER: Interval = Interval { contains: |x| !x.is_nan(), message: "{} must not be NaN" };
+pub(super) const NOT_NAN: Interval = Interval { contains: |x| !x.is_nan(), message: "{} must not be NaN" };
 pub(super) const FINITE: Interval = Interval { contains: f64::is_finite, message: "{} must be finite" };
 pub(super) const NOT_NEGATIVE: Interval = Interval { contains: |x| x >= 0.0, message: "{} < 0" };
 pub(super) const POSITIVE: Interval = Interval { contains: |x| x > 0.0, message: "{} <= 0" };
@@ -29,7 +29,7 @@ pub(super) const ABOVE_ONE: Interval = Interval { contains: |x| x > 1.0, message
 /// Valid means of a Poisson distribution. As in NumPy, the upper limit is ten standard deviations below 2^63.
 pub(super) const POISSON_MEAN: Interval =
     Interval { contains: |x| (0.0..=9.223372006484771e18).contains(&x), message: "{} < 0, {} contains NaNs, or {} value too large" };
-/// The limit is NumPy's.
+/// Valid numbers of items in a population, for `hypergeometric`. The upper limit is NumPy's.
 pub(super) const COUNT_OF_ITEMS: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
 /// Returns a parameter in float64 whose values must be in `interval`. Waits for the device if it is an array.
@@ -66,7 +66,7 @@ pub(super) fn check_all(holds: NdArray, message: &str) -> Result<()> {
     if holds.size() > 0 && !holds.all(())?.item()?.as_bool() { Err(Error::value("random", message)) } else { Ok(()) }
 }
 
-/// Returns the shape of numbers with these parameters: `size`, or the shape that the parameters broadcast to if `size` is empty.
+/// Returns the shape of a result with these parameters: `size`, or the shape that the parameters broadcast to if `size` is empty.
 pub(super) fn result_shape(parameters: &[Operand], size: &[usize]) -> Result<Dims> {
     let shapes: Vec<&[usize]> = parameters.iter().filter_map(|p| if let Operand::Array(a) = p { Some(a.shape()) } else { None }).collect();
     let broadcast = broadcast_shapes("random", &shapes)?;

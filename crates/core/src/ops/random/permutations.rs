@@ -44,26 +44,26 @@ fn permuted_from_args(args: &Args) -> Result<Value> {
 
 impl Generator {
     /// Returns random 64-bit numbers.
-    fn keys(&self, shape: &[usize]) -> Result<NdArray> {
+    fn draw_u64(&self, shape: &[usize]) -> Result<NdArray> {
         self.draw(INTEGERS, shape, DType::U64, Distribution::Integers { low: 0, span: 0 })
     }
 
     /// Returns the integers `0..count` in random order, as int64: the order that sorts random 64-bit keys. Equal keys occur with a
     /// probability below `count^2 / 2^65`, and keep their order.
-    fn order(&self, count: usize) -> Result<NdArray> {
-        self.keys(&[count])?.argsort(0)
+    fn draw_permutation(&self, count: usize) -> Result<NdArray> {
+        self.draw_u64(&[count])?.argsort(0)
     }
 
     /// Returns random elements of `a`, or random slices along `axis` (`numpy.random.Generator.choice`).
     ///
     /// With `replace`, an element can be chosen more than once. `p` has the probability of each element; without it they are equal.
     /// The size `()` chooses one element. Without replacement, the chosen elements are in random order.
-    /// A choice without replacement sorts a random key of each element; with `p` the keys are exponential numbers over the
+    /// A choice without replacement sorts a random key of each element. With `p`, the keys are exponential numbers divided by the
     /// probabilities (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006).
     ///
     /// # Errors
-    /// An empty `a` unless nothing is chosen, more elements than there are without replacement, and probabilities that are negative, do not
-    /// sum to 1, or have another length than the axis.
+    /// An empty `a` unless nothing is chosen. Without replacement, a `size` of more elements than the axis has. Probabilities that are
+    /// negative, do not sum to 1, or have another length than the axis.
     ///
     /// # Examples
     /// ```
@@ -101,7 +101,7 @@ impl Generator {
                     let u = self.random(count, DType::F64)?;
                     minimum(divide(sums, total)?.searchsorted(&u, Side::Right)?, extent - 1)?
                 }
-                (None, false) => self.order(extent)?.index(&[Item::from(0..count as isize)])?,
+                (None, false) => self.draw_permutation(extent)?.index(&[Item::from(0..count as isize)])?,
                 (Some(p), false) => {
                     let possible = count_nonzero(&p, ())?.item_as::<i64>()?;
                     if (possible as usize) < count {
@@ -117,7 +117,7 @@ impl Generator {
 
     /// Returns the slices of `x` along `axis` in random order (`numpy.random.Generator.permutation`).
     ///
-    /// The slices themselves are unchanged. [`Generator::permuted`] reorders each slice by itself.
+    /// The slices themselves are unchanged. [`Generator::permuted`] reorders the elements of each slice independently.
     ///
     /// # Errors
     /// An axis out of bounds, or too little memory.
@@ -139,7 +139,7 @@ impl Generator {
         const OP: &str = "permutation";
         let permute = || {
             let axis = normalize_axis(OP, axis, x.ndim())?;
-            x.take(&self.order(x.shape()[axis])?, axis)
+            x.take(&self.draw_permutation(x.shape()[axis])?, axis)
         };
         with_device(x.device(), permute).map_err(|error| error.with_function_name(OP))
     }
@@ -187,7 +187,7 @@ impl Generator {
         const OP: &str = "permuted";
         let axis = axis.into();
         let permute = || match axis.at_most_one_axis(OP)? {
-            None => x.ravel()?.take(&self.order(x.size())?, 0)?.reshape(x.shape()),
+            None => x.ravel()?.take(&self.draw_permutation(x.size())?, 0)?.reshape(x.shape()),
             Some(axis) => {
                 let axis = normalize_axis(OP, axis, x.ndim())?;
                 let rows = x.moveaxis(axis, -1)?.contiguous()?;
@@ -196,7 +196,7 @@ impl Generator {
                     return Ok(x.clone());
                 }
                 let count = x.size() / extent;
-                let order = self.keys(&[count, extent])?.argsort(1)?;
+                let order = self.draw_u64(&[count, extent])?.argsort(1)?;
                 let starts = multiply(arange(0, count as i64, 1)?, extent as i64)?.reshape((count, 1))?;
                 rows.ravel()?.take(&add(order, starts)?.ravel()?, 0)?.reshape(&shape[..])?.moveaxis(-1, axis)
             }
@@ -226,13 +226,13 @@ impl Generator {
     /// Returns an array of random bytes: the 64-bit numbers of the generator, each with its low byte first.
     fn byte_array(&self, length: usize) -> Result<NdArray> {
         let device = Device::current()?;
-        let words = self.keys(&[length.div_ceil(8)]).map_err(|error| error.with_function_name("bytes"))?;
+        let words = self.draw_u64(&[length.div_ceil(8)]).map_err(|error| error.with_function_name("bytes"))?;
         let bytes: Vec<u8> = words.to_vec::<u64>()?.into_iter().flat_map(u64::to_le_bytes).take(length).collect();
         with_device(Device::CPU, || NdArray::from_vec(bytes, length))?.to_device(device)
     }
 }
 
-/// Returns the probabilities of a choice of `extent` elements in float64.
+/// Returns the probabilities of `extent` elements in float64, or an error if they are not valid.
 fn checked_probabilities(p: &NdArray, extent: usize) -> Result<NdArray> {
     let error = |message: &str| Err(Error::value("choice", message));
     if p.ndim() != 1 {

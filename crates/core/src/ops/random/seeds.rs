@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::ops::value::Value;
 
-/// Returns the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), a
+/// Applies the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), a
 /// bijection of 64-bit numbers.
-fn mix(x: u64) -> u64 {
+fn splitmix64_finalizer(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
@@ -19,8 +19,8 @@ pub(super) fn key_from_words(words: &[u64]) -> u64 {
     match words {
         [] => 0,
         [word] => *word,
-        [first, rest @ ..] => rest.iter().fold(mix(*first ^ words.len() as u64), |key, word| {
-            mix(key.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ mix(word.wrapping_add(0x6a09_e667_f3bc_c909)))
+        [first, rest @ ..] => rest.iter().fold(splitmix64_finalizer(*first ^ words.len() as u64), |key, word| {
+            splitmix64_finalizer(key.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ splitmix64_finalizer(word.wrapping_add(0x6a09_e667_f3bc_c909)))
         }),
     }
 }
@@ -30,7 +30,7 @@ pub(super) fn child_key(key: u64, stream: u32, child: u64) -> u64 {
     key_from_words(&[key, u64::from(stream), child, 0x0073_7061_776e])
 }
 
-/// The source of unpredictable keys, if several processes share it: the shared key and the number of keys drawn so far.
+/// The key that [`share_entropy`] has set, and the number of keys that [`entropy`] has derived from it. `None` if no key was set.
 static SHARED_ENTROPY: Mutex<Option<(u64, u64)>> = Mutex::new(None);
 
 /// Makes [`entropy`] return a sequence of keys that depends only on `key`.
@@ -84,7 +84,7 @@ fn append_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result
     }
 }
 
-/// Returns the key of a seed that is not a generator.
+/// Returns the key for a seed: an integer, or a sequence or an array of integers.
 pub(super) fn key_from_value(op: &'static str, value: &Value) -> Result<u64> {
     let mut words = Vec::new();
     append_words(op, value, &mut words)?;

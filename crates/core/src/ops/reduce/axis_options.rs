@@ -155,7 +155,7 @@ impl AxisOptions {
     pub(crate) fn one_axis(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
         self.axes.one_axis(op.name(), ndim)
     }
-    /// [`AxisOptions::one_axis`] for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
+    /// Like [`AxisOptions::one_axis`], for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
     pub(crate) fn one_axis_allowing_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
         self.axes.one_axis_allowing_scalar(op.name(), ndim)
     }

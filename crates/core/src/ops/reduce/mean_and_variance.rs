@@ -37,7 +37,7 @@ fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 }
 
 impl AxisOptions {
-    /// Returns, for each result, the number of its elements at which the mask is true.
+    /// Returns, for each result of the reduction, the number of reduced elements at which the mask is true.
     fn count_where(&self, a: &NdArray, mask: &NdArray) -> Result<NdArray> {
         let mask = mask.broadcast_to(a.shape())?;
         reduce(COUNT_NONZERO, &mask, &self.axes_and_keepdims(), DType::Bool, DType::I64)

@@ -59,8 +59,7 @@ pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -
     };
     let (rows, device, index) = (a_indptr.size() - 1, a_indptr.device(), a_indices.dtype());
     let a_rows = row_indices(&a_indptr, a_indices.size())?;
-    // Element n of `a` is multiplied by the row of `b` with the index of its column. The row has `counts[n]` elements, from position
-    // `starts[n]` on.
+    // Element n of `a`, in column j, is multiplied by row j of `b`. This row has `counts[n]` elements, from position `starts[n]` on.
     let starts = b_indptr.astype(DType::I64)?.take(&a_indices, 0)?;
     let counts = subtract(b_indptr.index(s![1..])?, b_indptr.index(s![..-1])?)?.astype(DType::I64)?.take(&a_indices, 0)?;
     let ends = counts.cumsum(0)?;
@@ -90,7 +89,7 @@ pub(super) fn product(inputs: &[StoredArray], parameters: Option<&Parameters>) -
     to_outputs([indptr_of_counts(&counts.astype(DType::I64)?)?.astype(index)?, column.take(&begins, 0)?.astype(index)?, sums])
 }
 
-/// Returns the indices that sort elements by row, then by column. Equal positions keep their order.
+/// Returns the indices that sort elements by row, then by column. Elements at the same position keep their order.
 fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usize) -> Result<NdArray> {
     if rows.checked_mul(columns).is_some_and(|size| i64::try_from(size).is_ok()) {
         return add(row.multiply(columns as i64)?, column)?.argsort(0);

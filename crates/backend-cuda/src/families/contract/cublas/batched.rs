@@ -1,4 +1,4 @@
-//! LU decompositions of batches of square matrices by cuBLAS, whose addresses are in an array on the device.
+//! LU decompositions of batches of square matrices by cuBLAS. The addresses of the matrices are in an array in device memory.
 
 use std::ffi::{c_int, c_void};
 
@@ -21,7 +21,7 @@ type GetrsBatched = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-/// Function pointers for f32, f64, and their complex types.
+/// Function pointers of cuBLAS's batched LU routines. Each array has a function for f32, f64, and their complex types.
 pub(super) struct BatchedLuApi {
     getrf: [GetrfBatched; 4],
     getrs: [GetrsBatched; 4],
@@ -58,34 +58,35 @@ pub struct BatchedLuFactors {
     pub n: i32,
     /// Number of matrices.
     pub count: i32,
-    /// Device address of an array of `count` device addresses of matrices.
+    /// Device address of an array with the device addresses of the `count` matrices.
     pub factors: u64,
-    /// Device address of n 32-bit pivots for each matrix, counted from 1.
+    /// Device address of the pivots: n row numbers for each matrix, as 32-bit integers counted from 1.
     pub pivots: u64,
 }
 
 impl Blas {
-    /// Queues the LU decompositions with partial pivoting in place. Writes `count` 32-bit integers to `info`: 0, or the position of a zero on
-    /// the diagonal of the factor.
+    /// Queues LU decompositions with partial pivoting, in place of the matrices of `lu`. Writes one 32-bit integer for each matrix to
+    /// `info`: 0, or the position (from 1) of a zero on the diagonal of the factor U.
     ///
     /// # Errors
     /// [`CudaError::Invalid`] for a dtype of 16 bits. [`CudaError::Cublas`] for all other failures.
     ///
     /// # Safety
-    /// The addresses, those in arrays included, must be valid on this handle's device for these extents until the work has ended.
+    /// All addresses, including those in device arrays, must be valid on this handle's device for the extents in `lu`, until the work has
+    /// ended.
     pub unsafe fn lu_batched(&self, lu: &BatchedLuFactors, info: u64) -> Result<()> {
         let &BatchedLuFactors { n, count, .. } = lu;
         let (at, factors) = (index_of(lu.dtype)?, as_c_pointer(lu.factors));
         let (pivots, info) = (as_c_pointer(lu.pivots).cast_mut(), as_c_pointer(info).cast_mut());
         let (on, _workspace) = self.lock_handle()?;
-        // The call is not retried if the device is full, because it works in place.
+        // The call is not retried if the device is out of memory, because it may have overwritten its input.
         // SAFETY: this thread holds the locked handle. The caller guarantees that the addresses are valid.
         let code = unsafe { (self.api.batched_lu.getrf[at])(on.handle, n, factors, n, pivots, info, count) };
         check_library_status(self.context, "cublas<t>getrfBatched", code)
     }
 
-    /// Queues the solutions of `op(a) @ x = b` in place of `b` (n, k), from the factors of [`Blas::lu_batched`]. `b` is the device address of
-    /// an array of `count` device addresses.
+    /// Queues the solution of `op(a) @ x = b` for each matrix `a`, from the factors of [`Blas::lu_batched`]. The solution (n, k) replaces
+    /// the right-hand side. The parameter `b` is the device address of an array with the device addresses of the right-hand sides.
     ///
     /// # Errors
     /// As for [`Blas::lu_batched`].
@@ -95,7 +96,7 @@ impl Blas {
     pub unsafe fn lu_solve_batched(&self, lu: &BatchedLuFactors, form: Transpose, k: i32, b: u64) -> Result<()> {
         let &BatchedLuFactors { n, count, .. } = lu;
         let (at, factors, pivots) = (index_of(lu.dtype)?, as_c_pointer(lu.factors), as_c_pointer(lu.pivots));
-        // cuBLAS reports invalid arguments by this number in host memory.
+        // cuBLAS writes the negative position of an invalid argument to this number, which is in host memory.
         let mut invalid = 0;
         let (on, _workspace) = self.lock_handle()?;
         // SAFETY: as in `lu_batched`. The out-pointer `invalid` is a local, which cuBLAS writes during the call.

@@ -223,7 +223,7 @@ pub(super) struct CusolverApi {
     /// `potrfBatched` for f32, f64, and their complex types.
     pub potrf_batched: [PotrfBatched; 4],
     pub geqrf: (GeqrfSize, Geqrf),
-    /// `orgqr` or `ungqr` for f32, f64, and their complex types.
+    /// `orgqr` for f32 and f64, and `ungqr` for their complex types.
     pub orgqr: [(OrgqrSize, Orgqr); 4],
     pub syevd: (SyevdSize, Syevd),
     pub gesvd: (GesvdSize, Gesvd),
@@ -237,11 +237,11 @@ pub(super) struct CusolverApi {
 impl CusolverApi {
     fn load_functions(driver_major: u32) -> std::result::Result<CusolverApi, Missing> {
         let loaded = libraries::load(&LibrarySpec::cusolver(driver_major))?;
-        /// Returns the function that computes the size of the workspace, and the routine.
+        /// Loads the routine `name` and the function that computes the size of its workspace. Returns the size function first.
         ///
         /// # Safety
         /// The requirements of [`Loaded::symbol`].
-        unsafe fn pair<S: Copy, F: Copy>(loaded: &Loaded, name: &str) -> std::result::Result<(S, F), Missing> {
+        unsafe fn load_with_size<S: Copy, F: Copy>(loaded: &Loaded, name: &str) -> std::result::Result<(S, F), Missing> {
             // SAFETY: the caller guarantees the types of both functions.
             unsafe { Ok((loaded.symbol(&format!("cusolverDn{name}_bufferSize"))?, loaded.symbol(&format!("cusolverDn{name}"))?)) }
         }
@@ -251,23 +251,28 @@ impl CusolverApi {
                 create: loaded.symbol("cusolverDnCreate")?,
                 create_params: loaded.symbol("cusolverDnCreateParams")?,
                 set_stream: loaded.symbol("cusolverDnSetStream")?,
-                getrf: pair(&loaded, "Xgetrf")?,
+                getrf: load_with_size(&loaded, "Xgetrf")?,
                 getrs: loaded.symbol("cusolverDnXgetrs")?,
-                potrf: pair(&loaded, "Xpotrf")?,
+                potrf: load_with_size(&loaded, "Xpotrf")?,
                 potrf_batched: [
                     loaded.symbol("cusolverDnSpotrfBatched")?,
                     loaded.symbol("cusolverDnDpotrfBatched")?,
                     loaded.symbol("cusolverDnCpotrfBatched")?,
                     loaded.symbol("cusolverDnZpotrfBatched")?,
                 ],
-                geqrf: pair(&loaded, "Xgeqrf")?,
-                orgqr: [pair(&loaded, "Sorgqr")?, pair(&loaded, "Dorgqr")?, pair(&loaded, "Cungqr")?, pair(&loaded, "Zungqr")?],
-                syevd: pair(&loaded, "Xsyevd")?,
-                gesvd: pair(&loaded, "Xgesvd")?,
-                gesvdp: pair(&loaded, "Xgesvdp").ok(),
-                // These two exist since CUDA 12.6.2.
-                syev_batched: pair(&loaded, "XsyevBatched").ok(),
-                geev: pair(&loaded, "Xgeev").ok(),
+                geqrf: load_with_size(&loaded, "Xgeqrf")?,
+                orgqr: [
+                    load_with_size(&loaded, "Sorgqr")?,
+                    load_with_size(&loaded, "Dorgqr")?,
+                    load_with_size(&loaded, "Cungqr")?,
+                    load_with_size(&loaded, "Zungqr")?,
+                ],
+                syevd: load_with_size(&loaded, "Xsyevd")?,
+                gesvd: load_with_size(&loaded, "Xgesvd")?,
+                gesvdp: load_with_size(&loaded, "Xgesvdp").ok(),
+                // cuSOLVER has `XsyevBatched` and `Xgeev` since CUDA 12.6.2.
+                syev_batched: load_with_size(&loaded, "XsyevBatched").ok(),
+                geev: load_with_size(&loaded, "Xgeev").ok(),
                 path: loaded.path.clone(),
                 _library: ManuallyDrop::new(loaded),
             })
