@@ -7,6 +7,7 @@ use cuprum_core::layout::Dims;
 use cuprum_core::{Device, DeviceKind, Error, Result};
 
 use crate::engines::{Engine, Loopback, is_same};
+use crate::partition::MAX_BLOCKS;
 
 /// Name of the device kind.
 pub(crate) const KIND: &str = "mesh";
@@ -189,10 +190,18 @@ impl Mesh {
 }
 
 /// Returns the number of ranks of a mesh.
+///
+/// # Errors
+/// No axis, no rank, or too many ranks in all or along an axis.
 pub(crate) fn rank_count(shape: &[usize]) -> Result<usize> {
     let count = shape.iter().try_fold(1usize, |count, n| count.checked_mul(*n)).unwrap_or(usize::MAX);
     if shape.is_empty() || count == 0 || count > MAX_RANKS {
         return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_RANKS} ranks")));
+    }
+    // The values of the ranks along a mesh axis are exchanged as an array with one block per rank.
+    if let Some(n) = shape.iter().find(|n| **n > MAX_BLOCKS) {
+        let message = format!("a mesh axis of {n} ranks; the maximum is {MAX_BLOCKS}, and a grid of several axes may have more ranks");
+        return Err(Error::value("mesh", message));
     }
     Ok(count)
 }

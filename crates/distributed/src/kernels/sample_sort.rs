@@ -24,9 +24,6 @@ use crate::views::local_parts;
 /// Number of samples that each rank draws uniformly from its elements. If the elements are distinct, buckets exceed the mean size by a few
 /// percent.
 const SAMPLES_PER_RANK: usize = 4096;
-/// Maximum number of ranks, which is also the maximum number of blocks of an axis. With more ranks, an axis of one element per rank could
-/// not be divided into single elements.
-const MAX_RANKS: usize = 192;
 
 /// Sorts the values of a 1-D array that is divided among the ranks.
 pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
@@ -35,7 +32,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     if request.indices || request.nth.is_some() || output.layout.shape() != input.shape() {
         decline!("indices or a part of a sorted row that is divided");
     }
-    if dtype.is_complex() || mesh.shape().len() != 1 || mesh.size() > MAX_RANKS {
+    if dtype.is_complex() || mesh.shape().len() != 1 {
         decline!("complex numbers, or a grid of ranks");
     }
     let cuts = Cuts::from_elem(Some(0), 1);
