@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     });
     result?;
     println!("after {steps} steps on {}, {} calls:", plate.device(), calls.len());
-    println!("{}", plate.index(s![(side / 2) as isize, ..;(side / 8).max(1) as isize])?);
+    println!("{}", plate.index(s![side / 2, ..;(side / 8).max(1)])?);
     check(&plate)?;
     if let Some(picture) = args.next() {
         save_image(&picture, &plate, &ImageOptions::default().range(0, 100))?;

@@ -38,10 +38,10 @@ fn data(points: usize) -> Result<(NdArray, NdArray)> {
 
 /// Returns the centres of the clusters after ten iterations. The first three rows are the initial centres.
 fn cluster(rows: &NdArray) -> Result<NdArray> {
-    let mut centres = rows.index(s![..CLUSTERS as isize, ..])?.copy()?;
+    let mut centres = rows.index(s![..CLUSTERS, ..])?.copy()?;
     for _ in 0..10 {
         let mut distances = Vec::new();
-        for k in 0..CLUSTERS as isize {
+        for k in 0..CLUSTERS {
             let difference = rows - centres.index(s![k, ..])?;
             distances.push((&difference * &difference).sum(1)?);
         }

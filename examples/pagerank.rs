@@ -25,7 +25,7 @@ fn run(pages: usize, links: usize) -> Result<()> {
     println!("highest rank {} at page {}, on {}", rank.max(())?, rank.argmax(())?, rank.device());
     assert!((total - 1.0).abs() < 1e-9, "the ranks sum to {total}");
     // Popular pages have small numbers, so the first page in a hundred has far more than its share.
-    let popular = rank.index(cuprum::s![..(pages / 100) as isize])?.sum(())?.item()?.as_f64();
+    let popular = rank.index(cuprum::s![..pages / 100])?.sum(())?.item()?.as_f64();
     assert!(popular > 0.05, "the first hundredth of the pages has a rank of {popular}");
     Ok(())
 }

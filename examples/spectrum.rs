@@ -60,7 +60,7 @@ fn find_tones(picture: &Path) -> Result<()> {
 /// Draws the power in decibels below the maximum, in columns that hold the strongest of several frequencies.
 fn draw(power: &NdArray, picture: &Path) -> Result<()> {
     let (width, height, range) = PICTURE;
-    let columns = power.index(s![..(SAMPLES / 2) as isize])?.reshape([width, SAMPLES / 2 / width])?.max(-1)?;
+    let columns = power.index(s![..SAMPLES / 2])?.reshape([width, SAMPLES / 2 / width])?.max(-1)?;
     let level = (&columns / columns.max(())?).log10()? * 10.0;
     let threshold = arange(0, height as i64, 1)?.reshape([-1, 1])? * (-range / height as f64);
     save_image(picture, &level.greater_equal(threshold)?, &ImageOptions::default())

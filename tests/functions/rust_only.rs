@@ -29,6 +29,7 @@ items! {
     io::save_npz;
     io::save_npz_compressed;
     io::savetxt;
+    random::Generator;
     s;
     vectorize;
     with_printoptions;

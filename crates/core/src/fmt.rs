@@ -157,6 +157,19 @@ impl fmt::Display for Scalar {
     }
 }
 
+impl fmt::LowerExp for Scalar {
+    /// Formats the number as Rust's `{:e}` does, with a precision as in `{:.2e}`. A bool is 0 or 1; the parts of a complex number follow each
+    /// other.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Scalar::Bool(value) => fmt::LowerExp::fmt(&u8::from(value), f),
+            Scalar::Int(value) => fmt::LowerExp::fmt(&value, f),
+            Scalar::Float(value) => fmt::LowerExp::fmt(&value, f),
+            Scalar::Complex(value) => fmt::LowerExp::fmt(&value, f),
+        }
+    }
+}
+
 impl fmt::Debug for NdArray {
     /// Formats elements, dtype, shape and device, and evaluates a deferred array. If that fails, the error replaces the elements.
     ///

@@ -255,3 +255,20 @@ fn kernels_without_targets_receive_new_memory() {
         Ok(())
     });
 }
+
+#[test]
+fn a_slice_of_the_array_itself_is_copied_alone() {
+    on_cpu(|| {
+        let mut a = arange_as(0, 12, 1, DType::I64)?.reshape([3, 4])?.eval()?.clone();
+        let address = |a: &NdArray| a.stored().map(|stored| Arc::as_ptr(stored.buffer()).cast::<()>());
+        let before = address(&a)?;
+        a.assign(s![0], a.index(s![1])?)?;
+        a.assign(s![.., 0], a.index(s![..;-1, 3])?)?;
+        assert_eq!(address(&a)?, before, "the array was copied");
+        assert_eq!(a.to_vec::<i64>()?, [11, 5, 6, 7, 7, 5, 6, 7, 7, 9, 10, 11]);
+        let view = a.index(s![2])?;
+        a.assign(s![0], view.clone())?;
+        assert_eq!((view.to_vec::<i64>()?, a.index(s![0])?.to_vec::<i64>()?), (vec![7, 9, 10, 11], vec![7, 9, 10, 11]));
+        Ok(())
+    });
+}

@@ -43,6 +43,14 @@ fn distinct_members(mesh: Mesh) -> impl Iterator<Item = Device> {
     members.iter().enumerate().filter(|(n, member)| !members[..*n].contains(member)).map(|(_, member)| *member)
 }
 
+/// Waits for the devices of all ranks and discards their faults. Called when an error goes to the user: ranks that run the same call may all
+/// find the same fault, and the error of one rank reports it for all. Otherwise a later call would report the fault of another rank.
+pub(crate) fn discard_faults(mesh: Mesh) {
+    for driver in distinct_members(mesh).filter_map(|member| driver(member).ok()) {
+        let _ = driver.synchronize();
+    }
+}
+
 impl DeviceDriver for MeshDriver {
     fn allocate(&self, nbytes: usize, _stream: Stream) -> Result<Arc<dyn Buffer>> {
         self.replicated(nbytes, |member| driver(member)?.allocate(nbytes, Stream::current(member)))
@@ -60,13 +68,15 @@ impl DeviceDriver for MeshDriver {
         }
         let whole = gather(buffer)?;
         let whole = whole.iter().flatten().next().ok_or_else(|| Error::value("download", "no rank holds the whole array"))?;
-        driver(whole.buffer().device())?.download(whole.buffer().as_ref(), byte_offset, out)?;
+        let downloaded = driver(whole.buffer().device())?.download(whole.buffer().as_ref(), byte_offset, out);
+        downloaded.inspect_err(|_| discard_faults(self.0))?;
         // A failure ends queued exchanges. The downloaded values may then be undefined.
         self.0.engine().check()
     }
 
     fn synchronize(&self) -> Result<()> {
-        distinct_members(self.0).try_for_each(|member| driver(member)?.synchronize())?;
+        let synchronized = distinct_members(self.0).try_for_each(|member| driver(member)?.synchronize());
+        synchronized.inspect_err(|_| discard_faults(self.0))?;
         self.0.engine().check()
     }
 

@@ -21,7 +21,7 @@ use cuprum_core::{
     Accelerator, Availability, Call, DeviceProvider, Error, Family, Kernel, Outcome, Registration, Result, inventory, registry,
 };
 
-use crate::driver::MeshDriver;
+use crate::driver::{MeshDriver, discard_faults};
 use crate::mesh::{KIND, Mesh};
 use crate::ranks::mesh_of;
 
@@ -37,7 +37,7 @@ macro_rules! guarded {
 fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     let engine = mesh_of(call)?.engine();
     engine.check()?;
-    let result = rule(call);
+    let result = rule(call).inspect_err(|_| mesh_of(call).into_iter().for_each(discard_faults));
     if let Err(error @ (Error::OutOfMemory { .. } | Error::Backend { .. } | Error::DeviceLost { .. } | Error::Io { .. })) = &result {
         engine.fail(error);
     }

@@ -3,8 +3,8 @@
 use cuprum_core::dispatch::record_launch;
 use cuprum_core::layout::Dims;
 use cuprum_core::{
-    Array, CallRecord, DType, Family, Item, KernelLaunch, Layout, NdArray, Program, Result, StoredArray, Stream, assemble, call,
-    with_device,
+    Array, CallRecord, DType, Device, Family, Item, KernelLaunch, Layout, NdArray, Program, Result, StoredArray, Stream, add, assemble,
+    call, maximum, minimum, multiply, with_device,
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
@@ -205,12 +205,38 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
     let place = |shift: usize| axis.map_or(Placement::Replicate, |axis| Placement::Shard((axis + shift) as isize));
     combined.placements[mesh_axis] = place(0);
     distribution.placements[mesh_axis] = place(1);
-    let stacked = ShardedBuffer::of(&stacked).map(|stacked| fetch(stacked, &|rank| distribution.region(mesh, rank))).transpose()?;
-    let parts = stacked.unwrap_or_default().iter().map(|values| reduce_first_axis(values, op)).collect::<Result<Vec<_>>>()?;
+    let Some(stacked) = ShardedBuffer::of(&stacked) else { return Ok(None) };
+    let wanted = |rank: usize| distribution.region(mesh, rank);
+    let parts = if ranks <= MAX_FUSED_RANKS && buffer.dtype.itemsize() > 2 {
+        let parts = fetch_parts(stacked, &wanted)?.into_iter().zip(mesh.local_ranks().enumerate());
+        parts.map(|(values, (local, rank))| combine_in_order(mesh.members()[local], values, op, buffer.dtype, &wanted(rank))).collect()
+    } else {
+        fetch(stacked, &wanted)?.iter().map(|values| reduce_first_axis(values, op)).collect::<Result<Vec<_>>>()
+    }?;
     let layout = Layout::contiguous(&combined.shape)?;
     let result = over_parts(mesh, buffer.dtype, layout, combined, parts)?;
     let again = ShardedBuffer::of(&result).map(resolve).transpose()?.flatten();
     Ok(Some(again.unwrap_or(result)))
+}
+
+/// Maximum number of ranks whose values one elementwise loop combines. It reads the values of the ranks where they were received, and takes
+/// an eighth of the time of a reduction over a first axis of two elements.
+const MAX_FUSED_RANKS: usize = 8;
+
+/// Combines the values of several ranks in the order of the ranks. Each value is a region of an array whose first axis numbers the ranks;
+/// `region` contains all of them. Returns an array without that axis.
+fn combine_in_order(device: Device, mut values: Vec<HeldRegion>, op: PartialOp, dtype: DType, region: &Region) -> Result<StoredArray> {
+    let shape = extents(&region[1..]);
+    values.sort_by_key(|(_, region)| region[0].start);
+    let mut values = values.into_iter().map(|(value, _)| value.reshape(&shape[..]));
+    let Some(first) = values.next() else { return empty_part(device, dtype, &shape) };
+    let combine = |left: NdArray, right: Result<NdArray>| match op {
+        PartialOp::Sum => add(left, right?),
+        PartialOp::Prod => multiply(left, right?),
+        PartialOp::Min => minimum(left, right?),
+        PartialOp::Max => maximum(left, right?),
+    };
+    with_device(device, || dense(&values.try_fold(first?, combine)?.stored()?))
 }
 
 /// Combines the elements along the first axis of an array on one device.

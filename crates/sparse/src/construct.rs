@@ -124,7 +124,7 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
 fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
     if count * 2 >= size {
         // If at least half of the integers are needed, takes the first ones of a random permutation.
-        let order = generator.permutation(&index_range(Device::current()?, size as usize)?, 0)?;
+        let order = generator.permutation(index_range(Device::current()?, size as usize)?, 0)?;
         return order.index(cuprum_core::s![..count])?.sort(0);
     }
     let mut numbers = zeros(0, DType::I64)?;

@@ -410,7 +410,7 @@ mod tests {
             MapClass::Packed { access: Access { repeated: 1, aligned: true }, rank: 2, is_multiple: true }
         );
         let unaligned = MapClass::Packed { access: Access { repeated: 1, aligned: false }, rank: 2, is_multiple: true };
-        assert_eq!(class([&column, &row], &[257, 516]), unaligned, "both inputs are broadcast");
+        assert_eq!(class([&column, &row], &[257, 513]), unaligned, "both inputs are broadcast");
         let short = Layout::contiguous(&[100, 42]).unwrap();
         let of_short = Layout::contiguous(&[42]).unwrap().broadcast_to(&[100, 42]).unwrap();
         let kernel = kernel_of(&program, &[&short, &of_short], &short, &[256, 512]);

@@ -30,6 +30,9 @@ const ROW_SPLIT_BLOCKS: usize = 1056;
 /// Number of blocks among which sums and products of columns are split. With this number, column reductions reach 95 % of an H100's copy
 /// rate, and with more blocks 92 %. Minima and maxima are compute bound, so they use [`ROW_SPLIT_BLOCKS`] (`docs/notes/gpu-reductions.md`).
 const COLUMN_SPLIT_BLOCKS: usize = 396;
+/// Number of threads of a block that share the rows of a column, at least. Shorter columns have one thread per row, so that no thread is
+/// idle.
+const MIN_THREAD_ROWS: usize = 8;
 // Each row or group of columns that several blocks share needs a counter in scratch memory. With at least two blocks each, there are at
 // most `ROW_SPLIT_BLOCKS / 2` of them. If columns are loaded one by one instead of as vectors, there may be eight times as many groups.
 const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTER_COUNT);
@@ -140,8 +143,8 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
             };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
             let access = Access { repeated: 0, aligned: width > 1 };
-            let threads =
-                [ThreadLayout::Team(8), ThreadLayout::Lanes(32), ThreadLayout::Team(256), ThreadLayout::Lanes(2)][(n + m) / 3 % 4];
+            let threads = [ThreadLayout::Team(8), ThreadLayout::Lanes(32), ThreadLayout::Team(256), ThreadLayout::Lanes([2, 256][n % 2])]
+                [(n + m) / 3 % 4];
             let most = max_columns(reductions::accumulator_size(reduction, acc));
             let width = if let ThreadLayout::Lanes(_) = threads { width.clamp(1, most) } else { width };
             let shape = ReduceShape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
@@ -304,7 +307,8 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
         let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(max_columns) && inner % w == 0).last().unwrap_or(1);
         // The number of threads over adjacent columns depends on the shape alone, so that the order of combination does not depend on
         // addresses.
-        let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(32);
+        let most = DEFAULT_THREADS as usize / plan.reduced_size.clamp(1, MIN_THREAD_ROWS).next_power_of_two();
+        let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(most);
         let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
         let splits = (column_blocks / shared).min(plan.reduced_size / (8 * DEFAULT_THREADS as usize / lanes)).clamp(1, 256);
         let width = if widest > 1 && is_aligned(widest) { widest } else { 1 };
@@ -412,6 +416,7 @@ mod tests {
         let (unaligned, blocks) = pick(&[1000, 1000], &[0], 4);
         assert_eq!((unaligned.width, blocks.groups, blocks.splits), (1, 32, 15), "the same split, without vectorised loads");
         assert_eq!(pick(&[1000, 1001], &[0], 256).0.width, 1);
+        assert_eq!(pick(&[2, 1000], &[0], 256).0.threads, ThreadLayout::Lanes(128), "two rows");
         assert_eq!(pick(&[1_000_000, 4], &[0], 256).0.threads, ThreadLayout::Lanes(1), "the other threads take further rows");
     }
 

@@ -92,7 +92,7 @@ fn sums_of_floats() {
                 less.update_at(SUBTRACT, &at, &added_there).unwrap();
                 check_sums(&label, &less.to_device(Device::CPU).unwrap(), &old, &host, &added.negative().unwrap());
                 // Another order of the values gives the same bits.
-                let order = Generator::new(9).permutation(&cuprum_core::arange(0, count as i64, 1).unwrap(), 0).unwrap();
+                let order = Generator::new(9).permutation(count, 0).unwrap();
                 let (at, added) = (indices.take(&order, 0).unwrap(), added.take(&order, 0).unwrap());
                 let mut again = old.to_device(device).unwrap();
                 again.update_at(ADD, at.to_device(device).unwrap(), added.to_device(device).unwrap()).unwrap();

@@ -77,6 +77,7 @@ fn memory_is_not_reused_while_another_stream_reads_it() {
     on_device(|device| {
         let (delay, n) = (Delay::new()?, 1 << 20);
         let (home, reader) = (Stream::new(device)?, Stream::new(device)?);
+        device.free_all()?;
         let before = device.memory_stats()?;
         for round in 0..5 {
             let a = home.scope(|| NdArray::from_slice(&ramp(n, round)))?;
@@ -92,7 +93,7 @@ fn memory_is_not_reused_while_another_stream_reads_it() {
         assert_eq!(device.memory_stats()?.used, before.used);
         device.free_all()?;
         let cached = device.memory_stats()?.cached;
-        assert!(cached < 64 << 20, "{cached}: the driver's pool rounds up");
+        assert!(cached < before.cached + (64 << 20), "{cached}: the driver's pool rounds up");
         Ok(())
     });
 }

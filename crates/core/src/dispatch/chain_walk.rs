@@ -325,7 +325,12 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     if let Some(base) = registry::base_of_kind(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())
     {
-        tried.push((base.name, format!("has no {:?} kernels", call.family())));
+        let advice = match (base.name, call.family()) {
+            ("cpu", Family::Linalg) => "; enable the feature `linalg` of the crate `cuprum`",
+            ("cpu", Family::Fft) => "; enable the feature `fft` of the crate `cuprum`",
+            _ => "",
+        };
+        tried.push((base.name, format!("has no {:?} kernels{advice}", call.family())));
     }
     Err(Error::Unsupported { op: call.op.name(), dtypes: dtypes(call), shapes: shapes(call), device: call.device, tried })
 }

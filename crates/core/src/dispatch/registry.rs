@@ -318,7 +318,11 @@ fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<Str
         let list = if list.is_empty() { "none" } else { &list };
         let message = match unknown.as_str() {
             "auto" => format!("'auto' cannot be combined with names: it measures all accelerators ({list})"),
-            _ => format!("unknown accelerator '{unknown}'; known: {list}, or auto"),
+            _ => format!(
+                "unknown accelerator '{unknown}'; known: {list}, or auto. A program contains an accelerator of another crate only if its \
+                 source names the crate, as in `use {} as _;`",
+                unknown.replace('-', "_")
+            ),
         };
         return Err(Error::Setting { variable, message });
     }

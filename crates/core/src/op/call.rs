@@ -56,7 +56,7 @@ pub use self::tuning_signature::TuningSignature;
 pub use crate::array::Outputs;
 use crate::array::{Array, StoredArray};
 use crate::device::{Buffer, Device, Stream, driver};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::op::{Capabilities, Capability, Family, Op};
 use crate::program::Program;
@@ -207,13 +207,27 @@ impl Call<'_> {
     /// Returns [`Outcome::Done`] with one array per output: the buffer in the dtype and layout of the output's specification.
     ///
     /// # Errors
-    /// A buffer that is too small for its layout.
+    /// Another number of buffers than outputs, or a buffer that is too small for its layout.
     pub fn done(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
         let mut outputs = Outputs::new(); // `collect` would move the large arrays more often
-        for (spec, buffer) in self.outputs.iter().zip(buffers) {
-            outputs.push(StoredArray::new(spec.dtype, spec.layout.clone(), buffer)?);
+        for (n, buffer) in buffers.into_iter().enumerate() {
+            let Some(spec) = self.outputs.get(n) else { return Err(self.output_error(&format!("more than {n} buffers"))) };
+            let nbytes = buffer.nbytes();
+            let array = StoredArray::new(spec.dtype, spec.layout.clone(), buffer);
+            outputs.push(array.map_err(|_| self.output_error(&format!("a buffer of {nbytes} bytes for output {n}")))?);
+        }
+        if outputs.len() < self.outputs.len() {
+            return Err(self.output_error(&format!("{} buffers", outputs.len())));
         }
         Ok(Outcome::Done(outputs))
+    }
+
+    /// Returns the error for the output buffers of a kernel.
+    #[cold]
+    fn output_error(&self, returned: &str) -> Error {
+        let sizes: Vec<usize> = self.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).collect();
+        let message = format!("a kernel on {} returned {returned}; the call needs buffers of {sizes:?} bytes", self.device);
+        Error::value(self.op.name(), message)
     }
 
     /// Like [`Call::done`], for 1-D outputs whose length the kernel determines, as in the family `Select`.

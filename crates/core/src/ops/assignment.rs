@@ -3,6 +3,8 @@
 //! Arrays are values: no other handle, view or expression sees an assignment. The elements are written in place if nothing else uses
 //! them, and otherwise in a copy.
 
+use std::sync::Arc;
+
 use crate::array::{Array, NdArray, StoredArray};
 use crate::call::{self, OutputSpec, Work};
 use crate::device::Stream;
@@ -45,8 +47,11 @@ impl NdArray {
     /// are written in place if there are no other handles or views, else in a copy. If an element receives several values, the last is
     /// stored. Assigning one value by a mask is deferred, as `where` is.
     ///
+    /// Pass a slice of the array itself by value, as in `a.assign(s![0], a.index(s![1])?)`: only the slice is copied. A reference, another
+    /// variable or an unevaluated expression that still uses the old elements makes a copy of the whole array necessary.
+    ///
     /// # Errors
-    /// An index out of bounds, a shape that does not broadcast to the slice, a number that the dtype cannot hold, arrays on different
+    /// An index out of bounds, a shape that does not broadcast to the slice, an integer that the dtype cannot hold, arrays on different
     /// devices, or errors of evaluation.
     ///
     /// # Examples
@@ -116,8 +121,12 @@ impl NdArray {
         let op = "assign";
         let shape = self.stored_value()?.layout().index(index)?;
         let value = self.convert_assigned_value(op, value)?;
-        let source = value.stored()?;
+        let mut source = value.stored()?;
         drop(value);
+        // A slice of this array would keep the memory shared, so that `make_writable` copies the whole array.
+        if std::ptr::addr_eq(Arc::as_ptr(source.buffer()), Arc::as_ptr(self.stored()?.buffer())) && source.layout().size() < self.size() {
+            source = NdArray::from(source).copy()?.stored()?;
+        }
         if index.len() == self.ndim() && source.layout().ndim() > 0 && index.iter().all(|item| matches!(item, Item::At(_))) {
             return Err(Error::shape(op, "the target is one element, but the value has axes (value, target)", &[source.shape(), &[]]));
         }

@@ -86,6 +86,28 @@ impl<T: Element> TryFrom<&NdArray> for Vec<T> {
     }
 }
 
+impl<T: Element> TryFrom<&NdArray> for Vec<Vec<T>> {
+    type Error = Error;
+
+    /// Returns the rows of a 2-D array. Other numbers of axes are an error, as in [`NdArray::to_vec`] another dtype is.
+    fn try_from(array: &NdArray) -> Result<Vec<Vec<T>>> {
+        let op = "to_vec";
+        let &[rows, columns] = array.shape() else {
+            return Err(Error::shape(op, "rows of vectors need a 2-D array", &[array.shape()]));
+        };
+        let values = array.to_vec::<T>()?;
+        let mut all = Vec::new();
+        try_reserve(op, &mut all, rows)?;
+        for row in 0..rows {
+            let mut copy = Vec::new();
+            try_reserve(op, &mut copy, columns)?;
+            copy.extend_from_slice(&values[row * columns..][..columns]);
+            all.push(copy);
+        }
+        Ok(all)
+    }
+}
+
 impl Default for NdArray {
     /// Returns an empty 1-D array of float64 on the current device (`numpy.array([])`).
     fn default() -> NdArray {

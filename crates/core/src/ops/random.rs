@@ -15,7 +15,7 @@ use self::arguments::{default_rng_from_args, draw_with_dtype, generator_value, o
 pub use self::distributions::*;
 pub use self::multivariate::*;
 use self::parameters::{NOT_NEGATIVE, real_parameter, result_shape};
-pub use self::permutations::{bytes, choice, permutation, permuted, shuffle};
+pub use self::permutations::{Population, bytes, choice, permutation, permuted, shuffle};
 use crate::arguments::IntoShape;
 use crate::array::{NdArray, StoredArray};
 use crate::call::{Distribution, OutputSpec, Random, Sampler, UniformScaling, Work};
@@ -626,6 +626,25 @@ impl Generator {
             return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
         }
         self.draw(NORMAL, &shape, dtype, Distribution::Normal { mean, std })
+    }
+
+    /// Returns numbers of the normal distribution with mean 0 and standard deviation 1 (`numpy.random.Generator.standard_normal`).
+    ///
+    /// # Errors
+    /// The errors of [`Generator::normal`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, random::default_rng};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(default_rng(7).standard_normal((2, 3), DType::F32)?.shape(), [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn standard_normal(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        self.normal(0.0, 1.0, shape, dtype)
     }
 
     /// Returns uniform integers in [low, high) (`numpy.random.Generator.integers`).

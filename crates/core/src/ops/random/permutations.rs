@@ -4,7 +4,7 @@ use cuprum_macros::numpy;
 
 use super::arguments::with_generator;
 use super::{Generator, INTEGERS, SHARED_GENERATOR};
-use crate::arguments::{Axes, IntoShape};
+use crate::arguments::{Axes, IntegerArgument, IntoShape};
 use crate::array::NdArray;
 use crate::call::Distribution;
 use crate::device::{Device, with_device};
@@ -42,6 +42,33 @@ fn permuted_from_args(args: &Args) -> Result<Value> {
     with_generator(args, |generator| generator.permuted(&x, axis)).map(Value::Array)
 }
 
+/// The elements of a choice or permutation: an array, or an integer n for the integers `0..n`.
+pub trait Population {
+    /// Returns the elements as an array.
+    ///
+    /// # Errors
+    /// Too little memory.
+    fn into_population(self) -> Result<NdArray>;
+}
+
+impl Population for NdArray {
+    fn into_population(self) -> Result<NdArray> {
+        Ok(self)
+    }
+}
+
+impl Population for &NdArray {
+    fn into_population(self) -> Result<NdArray> {
+        Ok(self.clone())
+    }
+}
+
+impl<T: IntegerArgument> Population for T {
+    fn into_population(self) -> Result<NdArray> {
+        arange(0, self.saturating_isize().max(0) as i64, 1)
+    }
+}
+
 impl Generator {
     /// Returns random 64-bit numbers.
     fn draw_u64(&self, shape: &[usize]) -> Result<NdArray> {
@@ -54,7 +81,7 @@ impl Generator {
         self.draw_u64(&[count])?.argsort(0)
     }
 
-    /// Returns random elements of `a`, or random slices along `axis` (`numpy.random.Generator.choice`).
+    /// Returns random elements of `a`, or random slices along `axis` (`numpy.random.Generator.choice`). An integer n stands for `0..n`.
     ///
     /// With `replace`, an element can be chosen more than once. `p` has the probability of each element; without it they are equal.
     /// The size `()` chooses one element. Without replacement, the chosen elements are in random order.
@@ -76,12 +103,13 @@ impl Generator {
     /// assert_eq!(chosen.sort(0)?, a);
     /// let p = array![0.0, 0.0, 1.0];
     /// assert_eq!(default_rng(7).choice(&a, 2, true, Some(&p), 0)?, array![30, 30]);
+    /// assert_eq!(default_rng(7).choice(5, 5, false, None, 0)?.sort(0)?, array![0i64, 1, 2, 3, 4]);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn choice(&self, a: &NdArray, size: impl IntoShape, replace: bool, p: Option<&NdArray>, axis: isize) -> Result<NdArray> {
+    pub fn choice(&self, a: impl Population, size: impl IntoShape, replace: bool, p: Option<&NdArray>, axis: isize) -> Result<NdArray> {
         const OP: &str = "choice";
-        let size = size.into_shape();
+        let (a, size) = (a.into_population()?, size.into_shape());
         let choose = || {
             let axis = normalize_axis(OP, axis, a.ndim())?;
             let (extent, count) = (a.shape()[axis], checked_size(OP, &size)?);
@@ -135,8 +163,9 @@ impl Generator {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn permutation(&self, x: &NdArray, axis: isize) -> Result<NdArray> {
+    pub fn permutation(&self, x: impl Population, axis: isize) -> Result<NdArray> {
         const OP: &str = "permutation";
+        let x = x.into_population()?;
         let permute = || {
             let axis = normalize_axis(OP, axis, x.ndim())?;
             x.take(&self.draw_permutation(x.shape()[axis])?, axis)
@@ -162,7 +191,7 @@ impl Generator {
     /// # }
     /// ```
     pub fn shuffle(&self, x: &mut NdArray, axis: isize) -> Result<()> {
-        *x = self.permutation(x, axis).map_err(|error| error.with_function_name("shuffle"))?;
+        *x = self.permutation(&*x, axis).map_err(|error| error.with_function_name("shuffle"))?;
         Ok(())
     }
 
@@ -274,7 +303,7 @@ fn checked_probabilities(p: &NdArray, extent: usize) -> Result<NdArray> {
 /// # }
 /// ```
 #[numpy("random.choice(a, size=None, replace=True, p=None, axis=0, seed=None)", differs = "Philox numbers, the same on every device", call = choice_from_args)]
-pub fn choice(a: &NdArray, size: impl IntoShape, replace: bool, p: Option<&NdArray>, axis: isize) -> Result<NdArray> {
+pub fn choice(a: impl Population, size: impl IntoShape, replace: bool, p: Option<&NdArray>, axis: isize) -> Result<NdArray> {
     SHARED_GENERATOR.choice(a, size, replace, p, axis)
 }
 
@@ -297,7 +326,7 @@ pub fn choice(a: &NdArray, size: impl IntoShape, replace: bool, p: Option<&NdArr
     let (x, axis) = (population(args, "x")?, args.int_or("axis", 0)?);
     with_generator(args, |generator| generator.permutation(&x, axis)).map(Value::Array)
 })]
-pub fn permutation(x: &NdArray, axis: isize) -> Result<NdArray> {
+pub fn permutation(x: impl Population, axis: isize) -> Result<NdArray> {
     SHARED_GENERATOR.permutation(x, axis)
 }
 
