@@ -44,9 +44,12 @@ impl Context {
         })
     }
 
-    /// Allocates `bytes` bytes from the driver in the order of stream `home`. The context must be current.
+    /// Allocates at least `bytes` bytes from the driver in the order of stream `home`. The context must be current.
+    ///
+    /// The size is a multiple of 4 bytes, because atomics on elements of 8 and 16 bits access the 32-bit word that contains the element.
     fn alloc_raw(&self, home: u32, bytes: u64) -> Result<u64> {
-        let bytes = usize::try_from(bytes).map_err(|_| self.out_of_memory_error(bytes))?;
+        let words = bytes.checked_next_multiple_of(4).and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = words.ok_or_else(|| self.out_of_memory_error(bytes))?;
         let mut pointer = 0;
         let pool = self.memory.driver_pool;
         // SAFETY: the context is current, and the out-pointer `pointer` is a local. The pool and the stream belong to the context.
