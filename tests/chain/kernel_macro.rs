@@ -119,6 +119,11 @@ cuprum::kernel! {
         parabola(x as f64) as T
     }
 
+    /// A float64 computation with an argument of a fixed type.
+    pub fn shifted<T: Double>(x: T, by: f32) -> T {
+        parabola(x as f64 + by as f64) as T
+    }
+
     /// A polynomial with a row of coefficients, and one with a list.
     pub fn linear<T: Single>(x: T, n: i64) -> T {
         let listed = (x as f64 + 1.0).polynomial([0.25, 4.0]);
@@ -318,6 +323,32 @@ fn kernels_fuse_with_adjacent_operations() {
     assert_eq!((half.dtype(), values(&half)), (DType::F16, vec![0.0, 2.0, 4.0, 6.0, 8.0]));
     let ints = twice_or_half(on_cpu(|| NdArray::from_slice(&[7i8, -128, 100])), false).unwrap();
     assert_eq!((ints.dtype(), values(&ints)), (DType::I8, vec![3.0, -64.0, 50.0]));
+}
+
+#[test]
+fn float64_computations_of_float32() {
+    for n in [0, 1, 255, 256, 257, 5000] {
+        let x = on_cpu(|| linspace(-2.0, 2.0, n)?.astype(DType::F32));
+        let wide = x.astype(DType::F64).unwrap();
+        let (got, want) = (quadratic(&x).unwrap(), quadratic(&wide).unwrap().astype(DType::F32).unwrap());
+        assert_eq!((got.dtype(), values(&got)), (DType::F32, values(&want)), "{n} elements");
+        let by = on_cpu(|| NdArray::from_slice(&[0.5f32]));
+        let (got, want) = (shifted(&x, &by).unwrap(), quadratic(&wide + 0.5).unwrap().astype(DType::F32).unwrap());
+        assert_eq!(values(&got.astype(DType::F32).unwrap()), values(&want), "{n} elements");
+    }
+}
+
+#[cfg(feature = "distributed")]
+#[test]
+fn whole_array_parameters_on_a_mesh() {
+    use cuprum::distributed::{Mesh, Placement::Shard, ShardedArray};
+    let mesh = Mesh::loopback(3).unwrap();
+    let (x, centres) = on_cpu(|| Ok((linspace(0.0, 9.0, 300)?, linspace(0.0, 9.0, 24)?.reshape([12, 2])?)));
+    let shard = |a: &NdArray| a.shard(&mesh, [Shard(0)]).unwrap();
+    let found = nearest(shard(&x), 0.0, shard(&centres)).unwrap();
+    assert_eq!(values(&found), values(&nearest(&x, 0.0, &centres).unwrap()));
+    let count = count_nonzero(&nearest(shard(&x), 0.0, shard(&centres)).unwrap().equal(2).unwrap(), ()).unwrap();
+    assert_eq!(values(&count), values(&count_nonzero(&nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap(), ()).unwrap()));
 }
 
 #[test]

@@ -18,12 +18,13 @@ mod sort;
 use cuprum_core::Capability::{OrderedScatter, ReproducibleScatterSum, RowPrograms, UserDefined};
 use cuprum_core::device::collectives::CollectiveLibrary;
 use cuprum_core::{
-    Accelerator, Availability, Call, DeviceProvider, Error, Family, Kernel, Outcome, Registration, Result, inventory, registry,
+    Accelerator, Availability, Call, DeviceProvider, Error, Family, Kernel, Outcome, Registration, Result, StepKind, decline, inventory,
+    registry,
 };
 
 use crate::driver::{MeshDriver, discard_faults};
 use crate::mesh::{KIND, Mesh};
-use crate::ranks::mesh_of;
+use crate::ranks::{has_sharded_input, mesh_of};
 
 /// Returns a kernel that runs a rule unless the mesh has failed.
 macro_rules! guarded {
@@ -32,16 +33,45 @@ macro_rules! guarded {
     };
 }
 
+/// Like `guarded!`, for rules that divide the elements of programs.
+macro_rules! divided {
+    ($rule:path) => {
+        |call: &Call| {
+            if reads_divided_table(call) {
+                decline!("a user-defined operation reads a divided array as a whole");
+            }
+            guard(call, $rule)
+        }
+    };
+}
+
 /// Runs a rule unless the mesh has failed. An error that may occur in this process only, such as out of memory, ends the mesh. Otherwise
 /// the other processes would wait for this one.
 fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     let engine = mesh_of(call)?.engine();
     engine.check()?;
-    let result = rule(call).inspect_err(|_| mesh_of(call).into_iter().for_each(discard_faults));
+    let result = rule(call);
     if let Err(error @ (Error::OutOfMemory { .. } | Error::Backend { .. } | Error::DeviceLost { .. } | Error::Io { .. })) = &result {
         engine.fail(error);
     }
+    if let Err(Error::Index { .. } | Error::LinAlg { .. } | Error::Value { .. }) = &result {
+        discard_faults(mesh_of(call)?);
+    }
     result
+}
+
+/// Returns whether a user-defined operation of the call has a divided array as a `&[T]` argument. Its elements may be read at any index.
+fn reads_divided_table(call: &Call) -> bool {
+    let Some(program) = call.program() else { return false };
+    let is_divided = |n: u16| call.inputs.get(usize::from(n)).is_some_and(|input| has_sharded_input(std::slice::from_ref(input)));
+    program.steps.iter().any(|step| match step.kind {
+        StepKind::Apply(op) => op.0.body.is_some_and(|body| {
+            step.args().iter().enumerate().any(|(n, &arg)| {
+                body.is_whole_array(n) && matches!(program.steps[usize::from(arg)].kind, StepKind::Input(input) if is_divided(input))
+            })
+        }),
+        _ => false,
+    })
 }
 
 /// Returns the names of the engines. A library whose devices are ready is listed with its path, or with the reason why it is missing.
@@ -66,14 +96,14 @@ pub static MESH: Accelerator = Accelerator {
     summary: "every operation on sharded arrays: local calls and collectives",
     probe: engines,
     kernels: &[
-        Kernel::new(Family::Map, guarded!(map::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Reduce, guarded!(reduce::run)).capabilities(&[UserDefined]),
-        Kernel::new(Family::Rows, guarded!(rows::run)).capabilities(&[UserDefined, RowPrograms]),
-        Kernel::new(Family::Scan, guarded!(scan::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Map, divided!(map::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Reduce, divided!(reduce::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Rows, divided!(rows::run)).capabilities(&[UserDefined, RowPrograms]),
+        Kernel::new(Family::Scan, divided!(scan::run)).capabilities(&[UserDefined]),
         Kernel::new(Family::Contract, guarded!(contract::run)),
         Kernel::new(Family::Copy, guarded!(copy::run)).writes_targets(),
         Kernel::new(Family::Fill, guarded!(fill::run_fill)),
-        Kernel::new(Family::Fft, guarded!(fft::run)).capabilities(&[UserDefined]),
+        Kernel::new(Family::Fft, divided!(fft::run)).capabilities(&[UserDefined]),
         Kernel::new(Family::Sort, guarded!(sort::run)),
         Kernel::new(Family::Random, guarded!(fill::run_random)),
         Kernel::new(Family::Map, guarded!(gathered::run)).capabilities(&[UserDefined]),

@@ -240,7 +240,7 @@ pub(crate) fn local_region_parts(
             region[axis] = range;
             let part = part.stored()?;
             let layout = map.local_layout(&region, part.layout(), &held)?;
-            Ok(Some((part.with_layout(layout)?, region)))
+            Ok(Some((StoredArray::new(array.dtype(), layout, part.buffer().clone())?, region)))
         };
         let parts_of_rank = |(parts, rank): (Vec<(NdArray, Region)>, usize)| {
             parts.into_iter().filter_map(|held| part(rank, held).transpose()).collect::<Result<Vec<_>>>()

@@ -72,7 +72,7 @@ fn computes_in_double(function: &Function) -> bool {
         && function.result == Type::Generic
         && is_f64(value)
         && generic == converted
-        && function.parameters.iter().all(|p| p.kind != ParameterKind::Whole)
+        && function.parameters.iter().all(|p| p.kind != ParameterKind::Whole && p.ty != Type::Primitive(PrimitiveType::F32))
         && function.bound.is_some_and(|b| GenericBound::instantiated_types(b).all(PrimitiveType::is_float))
 }
 

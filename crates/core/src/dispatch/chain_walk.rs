@@ -243,8 +243,11 @@ fn is_data_error(error: &Error, call: &Call) -> bool {
     }
 }
 
-/// Returns whether a kernel of `family` on `device` declares `capability`.
-pub(crate) fn any_kernel_declares(capability: Capability, family: Family, device: Device) -> Result<bool> {
+/// Returns whether a kernel of `family` on `device` declares `capability`, under the accelerator order of this thread.
+///
+/// # Errors
+/// An invalid setting.
+pub fn any_kernel_declares(capability: Capability, family: Family, device: Device) -> Result<bool> {
     Ok(device_capabilities(family, device)?.contains(capability))
 }
 

@@ -166,7 +166,7 @@ impl Call<'_> {
     /// Returns the memory for output `n`: the existing buffer that the call names as the target, or new device memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), with this call's operation.
+    /// [`Error::OutOfMemory`], with this call's operation.
     ///
     /// # Panics
     /// If `n` is not the index of an output.
@@ -214,7 +214,10 @@ impl Call<'_> {
             let Some(spec) = self.outputs.get(n) else { return Err(self.output_error(&format!("more than {n} buffers"))) };
             let nbytes = buffer.nbytes();
             let array = StoredArray::new(spec.dtype, spec.layout.clone(), buffer);
-            outputs.push(array.map_err(|_| self.output_error(&format!("a buffer of {nbytes} bytes for output {n}")))?);
+            outputs.push(array.map_err(|error| {
+                let is_short = nbytes < spec.layout.size().saturating_mul(spec.dtype.itemsize());
+                if is_short { self.output_error(&format!("a buffer of {nbytes} bytes for output {n}")) } else { error }
+            })?);
         }
         if outputs.len() < self.outputs.len() {
             return Err(self.output_error(&format!("{} buffers", outputs.len())));

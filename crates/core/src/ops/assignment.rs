@@ -152,7 +152,8 @@ impl NdArray {
     /// scatter runs by any method that the device supports, as in [`NdArray::update_at`].
     ///
     /// # Errors
-    /// An array that is not 1-D and contiguous from the start of its memory, a layout outside of it, or errors of the call.
+    /// An array that is not 1-D and contiguous from the start of its memory, a layout outside of it, an elementwise loop whose layout does
+    /// not start at a multiple of 16 bytes, or errors of the call.
     pub fn update_by_call(&mut self, op: Op, inputs: &[StoredArray], layout: Layout, work: Work) -> Result<()> {
         self.make_writable()?;
         let target = self.stored()?;
@@ -165,6 +166,9 @@ impl NdArray {
         {
             *self = super::scatter::run_combining_request(&NdArray::from(region), indices, values, request)?;
             return Ok(());
+        }
+        if matches!(work, Work::Map(_)) && !(layout.offset() * target.dtype().itemsize()).is_multiple_of(16) {
+            return Err(Error::value(op.name(), "an elementwise loop writes a range that starts at a multiple of 16 bytes"));
         }
         let output = OutputSpec::new(target.dtype(), layout).with_target(target.buffer().clone());
         *self = super::dispatch_single_output(op, target.device(), inputs, output, work)?;

@@ -5,8 +5,12 @@
 
 use std::ops::Range;
 
+use cuprum_core::dispatch::any_kernel_declares;
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Call, Error, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, empty, with_device};
+use cuprum_core::{
+    Call, Capability, Device, Error, Family, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, empty,
+    with_device,
+};
 use smallvec::SmallVec;
 
 use crate::buffer::memory_order;
@@ -53,6 +57,10 @@ impl Interiors {
     /// output are not ranges of its memory.
     fn of(mesh: Mesh, call: &Call, cuts: &Cuts) -> Option<Interiors> {
         let [output] = call.outputs else { return None };
+        let writes_ranges = |member: &Device| any_kernel_declares(Capability::OutputRanges, Family::Map, *member).unwrap_or(false);
+        if !mesh.members().iter().all(writes_ranges) {
+            return None;
+        }
         let mut divided = cuts.iter().flatten();
         let (&axis, None) = (divided.next()?, divided.next()) else { return None };
         let (shape, order) = (output.layout.shape(), memory_order(&output.layout));
@@ -97,8 +105,13 @@ impl Interiors {
     }
 }
 
-/// Runs a loop with one output: the interiors of all ranks, and then their borders, into the same memory.
+/// Runs a loop with one output: the interiors of all ranks, and then their borders, into the same memory. An error ends the mesh, because
+/// other processes may wait for the borders.
 fn run_by_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors) -> Result<Outcome> {
+    compute_segments(mesh, call, cuts, interiors).inspect_err(|error| mesh.engine().fail(error))
+}
+
+fn compute_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors) -> Result<Outcome> {
     let Work::Map(call::Map { program, .. }) = &call.work else { decline!("not an elementwise loop") };
     let output = &call.outputs[0];
     let allocate = |(local, rank): (usize, usize)| {
@@ -130,7 +143,8 @@ fn run_by_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors) 
                 Err(error @ Error::Unsupported { .. }) => return declined(error.to_string()),
                 done => done?,
             }
-            *result = NdArray::from(std::mem::take(result).stored()?.with_layout(flat)?);
+            let written = result.stored()?.with_layout(flat)?;
+            *result = NdArray::from(written);
         }
     }
     let parts = results.iter().map(NdArray::stored).collect::<Result<Vec<_>>>()?;

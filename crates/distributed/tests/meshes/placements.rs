@@ -113,6 +113,19 @@ fn shifted_strided_and_reversed_slices() -> Result<()> {
 }
 
 #[test]
+fn views_of_other_dtypes_are_copied() -> Result<()> {
+    let mesh = Mesh::loopback(3)?;
+    let numbers = numbers(&[30, 4])?;
+    let complex = numbers.astype(DType::C64)?;
+    for (source, dtype) in [(numbers.greater(50)?, DType::U8), (complex, DType::U64), (numbers.clone(), DType::I64), (numbers, DType::C64)]
+    {
+        let copied = |a: &NdArray| a.view_as(dtype)?.t()?.copy()?.to_bytes();
+        assert!(copied(&source.shard(&mesh, [Shard(0)])?)? == copied(&source)?, "{} as {dtype}", source.dtype());
+    }
+    Ok(())
+}
+
+#[test]
 fn large_sums_of_products_are_divided() -> Result<()> {
     let mesh = Mesh::loopback(4)?;
     let (a, b) = (numbers(&[512, 12])? % 5.0, numbers(&[12, 256])? % 7.0);
