@@ -23,7 +23,9 @@ fn main() {
         return;
     }
     use_if_known(&[MERGE_OPTION.to_owned()]);
-    if var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux") {
+    println!("cargo::rerun-if-env-changed=CARGO_PROFILE_RELEASE_PANIC");
+    let unwinds = var_os("CARGO_PROFILE_RELEASE_PANIC").is_some_and(|strategy| strategy == "unwind");
+    if !unwinds && var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux") {
         let Some(script) = var_os("OUT_DIR").map(|folder| Path::new(&folder).join("without_unwind_tables.ld")) else { return };
         if fs::write(&script, WITHOUT_UNWIND_TABLES).is_ok() {
             use_if_known(&[format!("-Wl,-T,{}", script.display()), "-Wl,--no-eh-frame-hdr".to_owned()]);
