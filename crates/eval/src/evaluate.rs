@@ -13,7 +13,6 @@ use crate::index::{self, IndexPart, SequenceSelection};
 use crate::library::{self, LibraryName};
 use crate::members;
 use crate::operators::{BinaryOp, LogicalOp, UnaryOp};
-use crate::primary::NAMESPACES;
 use crate::scalar;
 use crate::show;
 use crate::span::Span;
@@ -166,8 +165,8 @@ impl Evaluator<'_> {
     fn library_path(&self, expr: &Expr) -> Option<String> {
         let path = expr.dotted_name()?;
         let head = path.split('.').next()?;
-        let of_library = NAMESPACES.contains(&head) || library::lookup(&path).is_some();
-        (of_library && !self.variables.contains_key(head)).then_some(path)
+        let of_library = || library::lookup(&path).is_some() || library::is_namespace(head);
+        (!self.variables.contains_key(head) && of_library()).then_some(path)
     }
 
     /// Returns the value of a library name that is not called, such as `pi` or `float32`.

@@ -113,6 +113,11 @@ pub(crate) fn lookup(path: &str) -> Option<LibraryName> {
     Function::find(path).map(LibraryName::Function).or_else(|| LIBRARY_NAMES.get(path).copied())
 }
 
+/// Returns whether library functions are declared in the namespace `name`, such as `linalg` or `special`.
+pub(crate) fn is_namespace(name: &str) -> bool {
+    !name.is_empty() && Function::all().any(|function| function.namespace == name)
+}
+
 /// Returns the error for the unknown name `path`, with a suggestion if it is close to a known name.
 pub(crate) fn unknown_name<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
     // Names match without their namespace too, because pasted code often imports `shuffle` from `numpy.random`.

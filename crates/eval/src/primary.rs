@@ -6,7 +6,7 @@ use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
 /// Namespaces of the library. After a prefix such as `np`, only these names continue a dotted name: `np.linalg.norm`.
-pub(crate) const NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
+const NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
 
 impl<'s> Parser<'s> {
     /// Parses an atom with its attributes, indices and calls: `a.T[0](x)`.

@@ -53,14 +53,10 @@ struct Interiors {
 }
 
 impl Interiors {
-    /// Returns `None` if no rank has borders, if the interiors are not known or not much larger than the borders, or if the parts of a rank's
-    /// output are not ranges of its memory.
+    /// Returns `None` if no rank has borders, if the interiors are not known or not much larger than the borders, if the parts of a rank's
+    /// output are not ranges of its memory, or if a device does not write such ranges.
     fn of(mesh: Mesh, call: &Call, cuts: &Cuts) -> Option<Interiors> {
         let [output] = call.outputs else { return None };
-        let writes_ranges = |member: &Device| any_kernel_declares(Capability::OutputRanges, Family::Map, *member).unwrap_or(false);
-        if !mesh.members().iter().all(writes_ranges) {
-            return None;
-        }
         let mut divided = cuts.iter().flatten();
         let (&axis, None) = (divided.next()?, divided.next()) else { return None };
         let (shape, order) = (output.layout.shape(), memory_order(&output.layout));
@@ -90,7 +86,8 @@ impl Interiors {
         };
         let ranks = (0..mesh.size()).map(of_rank).collect::<Option<Vec<_>>>()?;
         let has_borders = ranks.iter().any(|(region, interior)| *interior != region[axis]);
-        has_borders.then_some(Interiors { axis, ranks })
+        let writes_ranges = |member: &Device| any_kernel_declares(Capability::OutputRanges, Family::Map, *member).unwrap_or(false);
+        (has_borders && mesh.members().iter().all(writes_ranges)).then_some(Interiors { axis, ranks })
     }
 
     /// Returns the interior of a rank's part, the border before it, and the border after it.

@@ -20,6 +20,7 @@ const TABLE: &[Row] = &[
     ("default_rng(1).norml(2)", Type, 1, "no attribute `norml`", ""),
     ("random.spawn(3, 2)", Array, 1, "must be a generator", ""),
     ("np.linalg.nrm(a)", Name, 1, "no variable or function `linalg.nrm`", "`linalg.norm`"),
+    ("linalg.nrm(a)", Name, 1, "no variable or function `linalg.nrm`", "`linalg.norm`"),
     ("foo.T", Name, 1, "no variable or function `foo`", ""),
     ("sum", Type, 1, "`sum` is a function", "call it: `sum(...)`"),
     ("a.sum", Type, 3, "`sum` is a method", "call it: `.sum()`"),
