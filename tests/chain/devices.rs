@@ -228,7 +228,7 @@ fn when_all_decline_the_error_lists_every_accelerator_with_its_reason() {
     let (error, records) = explain(|| a.sqrt().unwrap().to_vec::<f64>().unwrap_err());
     let text = error.to_string();
     assert!(text.starts_with("[sqrt] no accelerator of toy:0 takes float64 (3,)"), "{text}");
-    assert!(text.contains("spring: does not take this dtype") && text.contains("spring: not wound up for sqrt"), "{text}");
+    assert!(text.contains("spring: does not take the dtype float64") && text.contains("spring: not wound up for sqrt"), "{text}");
     assert_eq!((records.len(), records[0].served_by), (1, None));
     let Error::Unsupported { op, dtypes, shapes, device, tried } = error else { panic!("{text}") };
     assert_eq!((op, &dtypes[..], &shapes[..], device), ("sqrt", &[DType::F64][..], &[vec![3]][..], toy()));

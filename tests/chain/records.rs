@@ -19,8 +19,8 @@ fn explain_lists_the_serving_accelerator_and_all_reasons() {
             ("alpha", "60 elements are more than 8"),
             ("beta", "its first kernel takes nothing"),
             ("beta", "more than one axis"),
-            ("filtered", "does not take this dtype"),
-            ("filtered", "does not take this operation"),
+            ("filtered", "does not take the dtype uint16"),
+            ("filtered", "does not take the operation cumprod"),
             ("liar", "its library is not there after all"),
         ]
     );

@@ -25,9 +25,17 @@ fn describe_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, R
     };
     let data = common_type(call)?;
     check_positive_strides(call.inputs)?;
+    if reads_overlapping_windows(a.layout()) || reads_overlapping_windows(b.layout()) {
+        return Err(Reason::new("overlapping windows, which the base accelerator reads in place"));
+    }
     let inputs = [describe_input(plan, 0, a)?, describe_input(plan, 1, b)?].into_iter().collect();
     let precision = precision.of(out.dtype);
     Operation { kind: OperationKind::Contract(precision), data, inputs, output: describe_operand(&plan.out, &out.layout) }.check_operands()
+}
+
+/// Returns whether several axes have stride 1.
+fn reads_overlapping_windows(layout: &Layout) -> bool {
+    layout.strides().iter().zip(layout.shape()).filter(|(stride, extent)| **stride == 1 && **extent > 1).count() > 1
 }
 
 /// Returns the description of input `n`, whose array is `array`.

@@ -17,7 +17,7 @@ use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
-/// Print options (`numpy.printoptions`).
+/// Print options (`numpy.printoptions`). As in NumPy, they apply to arrays with axes: a 0-d array is printed as a number, in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Maximum number of digits after the decimal point.
@@ -136,9 +136,20 @@ pub fn options_of_text(args: &Args) -> Result<PrintOptions> {
 
 impl fmt::Display for NdArray {
     /// Formats the elements as NumPy's `str` does, and evaluates a deferred array. A precision is the maximum number of digits after the
-    /// point: `{:.3}` is NumPy's `precision=3`.
+    /// point: `{:.3}` is NumPy's `precision=3`. A real 0-d array takes width and precision as a Rust number does: `{:8.3}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = get_printoptions();
+        if self.ndim() == 0 && (f.precision().is_some() || f.width().is_some()) {
+            match self.item() {
+                Ok(Scalar::Float(value)) if f.precision().is_some() => return fmt::Display::fmt(&value, f),
+                Ok(value) => {
+                    let text = scalar_text(value, self.dtype());
+                    let (text, is_nonnegative) = text.strip_prefix('-').map_or((text.as_str(), true), |digits| (digits, false));
+                    return f.pad_integral(is_nonnegative, "", text);
+                }
+                Err(_) => {} // the text below contains the error
+            }
+        }
         let text = match f.precision() {
             Some(precision) => elements_text(self, &PrintOptions { precision, ..options }, " ", ""),
             None => array2string(self, &options),

@@ -1,10 +1,10 @@
-//! Kernel of the family `Search`: insertion indices of values in a sorted array (`searchsorted`).
+//! Kernel of the family `Search`: insertion indices of values in a sorted array (`searchsorted`), or whether it has an equal element.
 //!
 //! Several binary searches run interleaved. All take the same number of steps, so their loads overlap.
 
 use std::hint::select_unpredictable;
 
-use cuprum_core::call;
+use cuprum_core::call::{self, SearchResult};
 use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, Output};
@@ -18,26 +18,49 @@ const INTERLEAVED_SEARCHES: usize = 16;
 
 /// Computes the outputs of a planned call of the kernel family `Search`.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Search(call::Search { after_equal }), [sorted, values]) = (&call.work, call.inputs) else {
+    let (&Work::Search(call::Search { result }), [sorted, values]) = (&call.work, call.inputs) else {
         decline!("not a search in an array")
     };
     let (sorted, values) = (Elements::contiguous(sorted)?, Elements::contiguous(values)?);
     let mut output = Output::allocate(call, 0)?;
-    let out = output.elements_mut()?.typed::<i64>();
-    with_dtype!(sorted.dtype(), T => search_sorted::<T>(sorted.typed(), values.typed(), *after_equal, out));
+    let out = output.elements_mut()?;
+    with_dtype!(sorted.dtype(), T => match result {
+        SearchResult::BeforeEqual => search_sorted::<T>(sorted.typed(), values.typed(), false, out.typed()),
+        SearchResult::AfterEqual => search_sorted::<T>(sorted.typed(), values.typed(), true, out.typed()),
+        SearchResult::IsFound => find_equal::<T>(sorted.typed(), values.typed(), true, out.typed()),
+        SearchResult::IsMissing => find_equal::<T>(sorted.typed(), values.typed(), false, out.typed()),
+    });
     call.done([output.finish()])
 }
 
 fn search_sorted<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {
+    for_each_task(sorted, values, out, |values, out| match after_equal {
+        true => insertion_indices(sorted, values, |v, key| v.key() <= key, |v| v.key(), out),
+        false => insertion_indices(sorted, values, |v, key| v.key() < key, |v| v.key(), out),
+    });
+}
+
+/// Writes `found` for each of `values` that `sorted` has an equal element of, else the opposite.
+fn find_equal<T: Ordered>(sorted: &[T], values: &[T], found: bool, out: &mut [bool]) {
+    for_each_task(sorted, values, out, |values, out| {
+        let mut indices = [0; INTERLEAVED_SEARCHES];
+        for (values, out) in values.chunks(INTERLEAVED_SEARCHES).zip(out.chunks_mut(INTERLEAVED_SEARCHES)) {
+            insertion_indices(sorted, values, |v, key| v.key() < key, |v: T| v.key(), &mut indices[..values.len()]);
+            for ((out, &value), &index) in out.iter_mut().zip(values).zip(&indices) {
+                *out = sorted.get(index as usize).is_some_and(|&element| element == value) == found;
+            }
+        }
+    });
+}
+
+/// Calls `task` for blocks of `values` and `out`, on several threads if that is faster.
+fn for_each_task<T: Sync, R: Send>(sorted: &[T], values: &[T], out: &mut [R], task: impl Fn(&[T], &mut [R]) + Sync) {
     let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
     threads::for_each(
         values.chunks(TASK_VALUES).zip(out.chunks_mut(TASK_VALUES)),
         values.len().saturating_mul(2 * steps),
         || (),
-        |_, (values, out)| match after_equal {
-            true => insertion_indices(sorted, values, |v, key| v.key() <= key, |v| v.key(), out),
-            false => insertion_indices(sorted, values, |v, key| v.key() < key, |v| v.key(), out),
-        },
+        |_, (values, out)| task(values, out),
     );
 }
 

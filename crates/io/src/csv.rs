@@ -152,7 +152,7 @@ pub(crate) fn table_from_bytes(text: &[u8], options: &TextOptions) -> Result<NdA
 /// # use {cuprum_core as cuprum, cuprum_io as io};
 /// # fn main() -> cuprum::Result<()> {
 /// let error = io::load_table_bytes(b"1 2\n3 x\n", &io::TextOptions::default()).err().unwrap();
-/// assert!(error.to_string().contains("line 2, column 2: 'x' is not a float64"));
+/// assert!(error.to_string().contains("line 2, column 2: 'x' is not a valid float64"));
 /// # Ok(())
 /// # }
 /// ```

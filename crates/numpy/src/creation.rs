@@ -407,7 +407,7 @@ fn device_of(operands: &[&Operand]) -> Result<Device> {
 /// # use cuprum_backend_cpu as _;
 /// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum::logspace(0, 3, 10.0, 4)?.to_vec::<f64>()?, [1.0, 10.0, 100.0, 1000.0]);
+/// assert_eq!(cuprum::logspace(0, 3, 4, 10)?.to_vec::<f64>()?, [1.0, 10.0, 100.0, 1000.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -415,10 +415,10 @@ fn device_of(operands: &[&Operand]) -> Result<Device> {
 pub fn logspace(
     start: impl Into<Operand>,
     stop: impl Into<Operand>,
-    base: impl Into<Operand>,
     #[name("num")] samples: impl Into<Samples>,
+    base: impl Into<Operand>,
 ) -> Result<NdArray> {
-    let (mut start, mut stop, mut base, spacing) = (start.into(), stop.into(), base.into(), samples.into());
+    let (mut start, mut stop, spacing, mut base) = (start.into(), stop.into(), samples.into(), base.into());
     let device = device_of(&[&start, &stop, &base])?;
     if let Operand::Array(array) = &base
         && array.ndim() > 0

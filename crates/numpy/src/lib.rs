@@ -74,8 +74,8 @@ pub use sets::{intersect1d, intersect1d_indices, isin, setdiff1d, setxor1d, unio
 pub use sorting::{lexsort, sort_complex};
 pub use special::{i0, nextafter, spacing};
 pub use statistics::{
-    Covariance, QuantileMethod, average, average_and_weights, corrcoef, cov, histogram2d, histogramdd, median, nanmedian, nanpercentile,
-    nanquantile, percentile, ptp, quantile,
+    Covariance, QuantileMethod, Quantiles, average, average_and_weights, corrcoef, cov, histogram2d, histogramdd, median, nanmedian,
+    nanpercentile, nanquantile, percentile, ptp, quantile,
 };
 pub use text::{array_repr, array_str};
 pub use type_classes::{TypeClass, issubdtype, iterable, mintypecode, typename};

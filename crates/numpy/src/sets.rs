@@ -2,10 +2,11 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
+use cuprum_core::ops::search::is_in_sorted;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Device, Error, Item, NdArray, Result, Side, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal, logical_and,
-    logical_not, minimum, not_equal, numpy, subtract, unique_all, where_,
+    DType, Device, Error, Item, NdArray, Result, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal, logical_and,
+    logical_not, not_equal, numpy, subtract, unique_all, where_,
 };
 
 use crate::common::{filled, index_range, slice_axis};
@@ -120,7 +121,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
 ///
 /// NaN is equal to no element, so the result for NaN is false, or true if `invert`.
 ///
-/// Passes over memory: a sort of `test_elements`, a binary search, a gather and a comparison. On the CPU, bool and integers other than
+/// Passes over memory: a sort of `test_elements` and a binary search. On the CPU, bool and integers other than
 /// uint64 are looked up in a table: one pass for the indices, and a gather. This requires that the range of `test_elements` is at most six
 /// times the size of both arrays together.
 ///
@@ -146,11 +147,7 @@ pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<
     if let Some(result) = isin_by_table(element, test_elements, invert)? {
         return Ok(result);
     }
-    let sorted = test_elements.ravel()?.sort(0)?;
-    let last = sorted.size() as i64 - 1;
-    let place = minimum(sorted.searchsorted(element, Side::Left)?, last)?;
-    let found = sorted.take(&place, 0)?;
-    if invert { not_equal(found, element) } else { equal(found, element) }
+    is_in_sorted(element, &test_elements.ravel()?.sort(0)?, invert)
 }
 
 /// Does the same as [`isin`] with a lookup table. The table has an entry for each integer from the minimum to the maximum of

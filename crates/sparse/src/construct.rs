@@ -267,7 +267,11 @@ fn diags_from_args(args: &Args) -> Result<Value> {
         // `diagonals` may be a single list of numbers.
         Some(items) if items.iter().all(|item| matches!(item, Value::Scalar(_))) && offsets.len() == 1 => vec![diagonals.array(op)?],
         Some(items) => items.iter().map(|item| item.array(op)?.reshape(-1)).collect::<Result<_>>()?,
-        None => vec![diagonals.array(op)?],
+        None => {
+            let array = diagonals.array(op)?;
+            // Each row of a 2-D array is a diagonal.
+            if array.ndim() == 2 { array.rows()?.collect() } else { vec![array] }
+        }
     };
     let dtype = args.dtype("dtype")?.or(DType::promote_all(diagonals.iter().map(NdArray::dtype).collect::<Vec<_>>()));
     let dtype = dtype.unwrap_or(DType::F64);

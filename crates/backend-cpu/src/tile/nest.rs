@@ -136,7 +136,10 @@ impl<'a> NestInput<'a> {
     fn gather_typed<T: Element>(&self, dims: &[usize], start: usize, out: &mut [T]) {
         let source = self.buffer.typed::<T>();
         let Some((&inner, outer)) = dims.split_last() else {
-            out.fill(source[self.offset as usize]);
+            // The buffer of an array without elements may be empty.
+            if let Some(&element) = source.get(self.offset as usize) {
+                out.fill(element);
+            }
             return;
         };
         let (&stride, outer_strides) = self.strides.split_last().unwrap_or((&0, &[]));

@@ -1,6 +1,7 @@
 //! CUDA kernels of the family `Contract`: strided, batched matrix products. cuBLAS computes most products of floats and complex numbers.
-//! The kernels of this crate compute products of integers and bool, inner products, and products that cuBLAS refuses. Without cuBLAS, they
-//! compute all products. An operand whose axes do not form a matrix is first copied to a layout in which they do.
+//! The kernels of this crate compute products of integers and bool, inner products, products of a vector with overlapping windows, and
+//! products that cuBLAS refuses. Without cuBLAS, they compute all products. An operand whose axes do not form a matrix is first copied to a
+//! layout in which they do.
 
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
@@ -27,6 +28,8 @@ static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text:
 
 /// Number of rows and columns of an output tile of the kernel `contract_tiled`.
 const OUTPUT_TILE: usize = 64;
+/// Minimum number of results per block of the kernel `contract_windows`.
+const MIN_WINDOW_TILE: usize = 4 * DEFAULT_THREADS as usize;
 /// Intended length of a partial sum of the kernel `contract_dot`, in products. Partial sums are longer if [`MAX_PARTIALS`] limits their
 /// number.
 const PARTIAL_SUM_LENGTH: usize = 2048;
@@ -64,6 +67,10 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
+    if let Some(product) = plan.as_gemm(a.layout(), b.layout(), c.layout()).filter(reads_overlapping_windows) {
+        launch_windows(context, &product, [&c, a, b])?.with_call_context(call)?;
+        return device::done(call, [out]);
+    }
     let is_done = match choose_blas(context, plan, dtype).with_call_context(call)? {
         Some((blas, kind)) => {
             let Some(arranged) = PackedOperands::new(plan, a, b, &c, |gemm| split_calls(gemm).is_some()) else {
@@ -84,6 +91,28 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
     }
     device::done(call, [out])
+}
+
+/// Returns whether `gemm` multiplies all overlapping windows of a contiguous array by one contiguous vector.
+fn reads_overlapping_windows(gemm: &Gemm) -> bool {
+    let is_vector = gemm.n == 1 && gemm.batch.is_empty() && gemm.b[0] == 1 && gemm.c[0] == 1;
+    is_vector && gemm.a == [1, 1] && gemm.m > 1 && gemm.k > 1
+}
+
+/// Launches the kernel for overlapping windows. `arrays` are c, a and b.
+fn launch_windows(context: &'static Context, gemm: &Gemm, arrays: [&StoredArray; 3]) -> Result<crate::Result<()>> {
+    let dtype = element_type(arrays[0].dtype());
+    let [c, a, b] = [device::pointer_to_read(arrays[0])?, device::pointer_to_read(arrays[1])?, device::pointer_to_read(arrays[2])?];
+    let launch = || {
+        let function = CONTRACT_SOURCE.kernel(context, "contract_windows", &[("T", dtype), ("BATCH", "0")])?;
+        let mut args = Args::new();
+        args.push(&c).push(&a).push(&b).push(&gemm.m).push(&gemm.k);
+        let grid = kernel::grid_for_items(gemm.m.div_ceil(MIN_WINDOW_TILE) as u64, 1);
+        // SAFETY: the arguments match contract_windows. The layouts were checked against their buffers: `a` has m + k - 1 elements from
+        // its offset on, `b` has k and `c` has m.
+        unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    };
+    Ok(launch())
 }
 
 /// Returns cuBLAS if it is installed, supports the device and `dtype`, and is faster than this crate's kernels. Otherwise returns `None`.

@@ -1,6 +1,7 @@
 //! CUDA kernels of the family `Copy`: copies between strided layouts. The kernels copy items, which are one element or several contiguous
 //! elements, so their code depends on the item size but not on the dtype. If source and target are contiguous, the driver copies them.
-//! Transposes go through tiles in shared memory. All other copies use a strided kernel with the widest items that the alignment allows.
+//! Transposes go through tiles in shared memory. Rows that are contiguous in the target are written in chunks of 16 bytes. All other copies
+//! use a strided kernel with the widest items that the alignment allows.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -20,6 +21,11 @@ static COPY_SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include
 
 /// Side length of a shared-memory tile in items, as in copy.cu.
 const TILE_SIDE: usize = 32;
+/// Size of the chunks that the kernel `copy_rows` writes, in bytes.
+const CHUNK_BYTES: usize = 16;
+/// Minimum size of a row that is written in chunks if its ends are not aligned, in bytes. Shorter rows consist of incomplete chunks for the
+/// most part.
+const MIN_ROW_BYTES: usize = 8 * CHUNK_BYTES;
 
 /// Returns the C++ type of items of `bytes` bytes: 1, 2, 4, 8 or 16.
 pub(crate) const fn item_type(bytes: usize) -> &'static str {
@@ -89,6 +95,8 @@ enum CopyMethod {
     Contiguous(usize),
     /// Transposition through shared-memory tiles. A tile spans two axes: the axis whose index is the field, and the last axis.
     Tiled(usize),
+    /// The kernel that writes rows along the last axis in chunks of 16 bytes.
+    Rows,
     /// The kernel for all other strides.
     Strided,
 }
@@ -123,10 +131,20 @@ impl StridedCopy {
             return CopyMethod::Contiguous(self.dims[0] * self.item);
         }
         let long = |axis: usize| self.dims[axis] >= TILE_SIDE / 2;
+        let row_bytes = self.dims[last].saturating_mul(self.item);
         match elementwise::transposed_axis(&self.from) {
             Some(row) if self.to[last].unsigned_abs() == 1 && long(row) && long(last) => CopyMethod::Tiled(row),
+            _ if self.to[last] == 1 && self.item < CHUNK_BYTES && (self.has_aligned_rows() || row_bytes >= MIN_ROW_BYTES) => {
+                CopyMethod::Rows
+            }
             _ => CopyMethod::Strided,
         }
+    }
+
+    /// Returns whether each row of the target begins and ends at a multiple of [`CHUNK_BYTES`].
+    fn has_aligned_rows(&self) -> bool {
+        let Some((&inner, outer)) = self.dims.split_last() else { return false };
+        widest_item(self.item, inner, self.to[..outer.len()].iter().copied(), [self.target; 2]) == CHUNK_BYTES
     }
 
     fn queue_copy(&self, context: &'static Context) -> crate::Result<()> {
@@ -137,6 +155,7 @@ impl StridedCopy {
                 check_result("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(self.target, self.source, bytes, context.stream()) })
             }
             CopyMethod::Tiled(row) => self.queue_tiled(context, row),
+            CopyMethod::Rows => self.queue_rows(context),
             CopyMethod::Strided => self.queue_strided(context),
         }
     }
@@ -157,6 +176,24 @@ impl StridedCopy {
         args.push(&self.target).push(&self.source).push(&count).push_bytes(&axes);
         // SAFETY: the arguments match copy_strided. If INDEX is i32, the kernel reads the lower half of `count` (little-endian).
         // Extents and strides stay inside both buffers.
+        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    }
+
+    fn queue_rows(&self, context: &'static Context) -> crate::Result<()> {
+        let last = self.dims.len() - 1;
+        let (outer, inner) = (&self.dims[..last], self.dims[last]);
+        let wide = self.needs_wide_index();
+        let rank = last.to_string();
+        let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let function = COPY_SOURCE.kernel(context, "copy_rows", &defines)?;
+        let chunk = CHUNK_BYTES / self.item;
+        let chunks = if self.has_aligned_rows() { inner / chunk } else { (inner + 2 * chunk - 2) / chunk };
+        let count = outer.iter().product::<usize>() * chunks;
+        let axes = pack_axes(outer, [&self.from[..last], &self.to[..last]], wide);
+        let mut args = Args::new();
+        args.push(&self.target).push(&self.source).push(&count).push(&chunks).push(&inner).push(&self.from[last]).push_bytes(&axes);
+        // SAFETY: the arguments match copy_rows, whose 32-bit parameters are the lower halves of the values. Extents and strides stay
+        // inside both buffers. There are at most as many chunks as elements: aligned rows have no incomplete chunk, others at least eight.
         unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 
@@ -218,9 +255,11 @@ mod tests {
         let small = strided(&c(&[100, 4]).transpose(), &c(&[4, 100]), 4, 0);
         assert_eq!(small.copy_method(), CopyMethod::Strided);
         let flipped = strided(&c(&[100]).flip(&[0]), &c(&[100]), 4, 396);
-        assert_eq!((flipped.copy_method(), flipped.from[0]), (CopyMethod::Strided, -1));
+        assert_eq!((flipped.copy_method(), flipped.from[0]), (CopyMethod::Rows, -1));
         let repeated = strided(&c(&[100]).broadcast_to(&[50, 100]).unwrap().transpose(), &c(&[100, 50]), 4, 0);
-        assert_eq!(repeated.copy_method(), CopyMethod::Strided);
+        assert_eq!(repeated.copy_method(), CopyMethod::Rows);
+        let each_twice = |item: usize| strided(&Layout::strided(&[100, 2], &[1, 0], 0).unwrap(), &c(&[100, 2]), item, 0);
+        assert_eq!((each_twice(8).copy_method(), each_twice(4).copy_method()), (CopyMethod::Rows, CopyMethod::Strided));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! CUDA kernels of the family `Search`: insertion points of values in a sorted array (`searchsorted`). Blocks search a sample of the array
-//! in shared memory first.
+//! CUDA kernels of the family `Search`: insertion points of values in a sorted array (`searchsorted`), or whether it has an equal
+//! element (`isin`). Blocks search a sample of the array in shared memory first.
 
-use cuprum_core::call;
+use cuprum_core::call::{self, SearchResult};
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
 use crate::codegen::ctype;
@@ -25,24 +25,31 @@ const MIN_COUNT_FOR_LARGE_SAMPLE: usize = 1 << 20;
 /// small for that, so each thread searches one value at a time.
 const MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES: usize = 8;
 
-/// Returns the macro definitions of the kernel. `after_equal` tells whether insertion points are after equal elements instead of before
-/// them. `several` tells whether a thread searches four values at a time instead of one.
-fn kernel_defines(dtype: DType, after_equal: bool, several: bool) -> [(&'static str, &'static str); 3] {
-    [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" }), ("ITEMS", if several { "4" } else { "1" })]
+/// Returns the macro definitions of the kernel. `several` tells whether a thread searches four values at a time instead of one.
+fn kernel_defines(dtype: DType, result: SearchResult, several: bool) -> [(&'static str, &'static str); 3] {
+    let result = match result {
+        SearchResult::BeforeEqual => "0",
+        SearchResult::AfterEqual => "1",
+        SearchResult::IsFound => "2",
+        SearchResult::IsMissing => "3",
+    };
+    [("ELEMENT", ctype(dtype)), ("RESULT", result), ("ITEMS", if several { "4" } else { "1" })]
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every dtype, with insertion points
-/// alternately before and after equal elements.
+/// Returns names and sources of the kernels, for compile checks without a device: every dtype, with insertion points and with the search
+/// for equal elements.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    DType::ALL.iter().enumerate().map(|(n, &dtype)| SEARCH_SOURCE.named_source(&kernel_defines(dtype, n % 2 == 0, n % 3 == 0))).collect()
+    let pairs = [[SearchResult::BeforeEqual, SearchResult::IsFound], [SearchResult::AfterEqual, SearchResult::IsMissing]];
+    let named = |(n, result): (usize, SearchResult), dtype| SEARCH_SOURCE.named_source(&kernel_defines(dtype, result, n % 3 == 0));
+    DType::ALL.iter().enumerate().flat_map(|(n, &dtype)| pairs[n % 2].map(|result| named((n, result), dtype))).collect()
 }
 
 /// Runs a call of the kernel family `Search`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    let (&Work::Search(call::Search { after_equal }), [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
+    let (&Work::Search(call::Search { result }), [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a search of one array in another");
     };
-    if sorted.dtype() != values.dtype() || spec.dtype != DType::I64 {
+    if sorted.dtype() != values.dtype() {
         decline!("values of another dtype than the sorted array");
     }
     if !sorted.layout().is_c_contiguous() || !values.layout().is_c_contiguous() || !spec.layout.is_c_contiguous() {
@@ -59,7 +66,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let sample_bytes = ((size / step + 1).next_power_of_two() * values.dtype().itemsize()) as u32;
     let several = step <= MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES;
     let queue = || {
-        let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), after_equal, several))?;
+        let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), result, several))?;
         function.allow_dynamic_shared(limit)?; // the same limit for all threads
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
@@ -67,7 +74,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         let resident = function.blocks_per_sm(THREADS_PER_BLOCK, sample_bytes)? * context.info().sm_count;
         let tiles = count.div_ceil(THREADS_PER_BLOCK as usize * if several { 4 } else { 1 });
         let grid = [tiles.min(resident.max(1) as usize) as u32, 1, 1];
-        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, and values and output have `count` each. The shared
+        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, and values and output have `count` each, of the dtype that core requests for `result`. The shared
         // memory holds a key for each sample, of the size of an element.
         unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };

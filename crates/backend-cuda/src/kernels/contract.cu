@@ -158,3 +158,67 @@ contract_finish(T* c, const Acc* partial, const __grid_constant__ ProductLayout 
         if (lane == 0) c[result_offsets(number, s, batch).c] = to_element(total);
     }
 }
+
+// Multiplies all windows of `a` by the vector `b`: c[i] = sum of a[i + p] * b[p] for p below `k`, for each i below `count`. Arrays are
+// contiguous, and `a` has count + k - 1 elements.
+//
+// A block computes a tile of results from a segment of `a` in shared memory, for up to DEPTH elements of `b` at a time. Each thread computes
+// PER adjacent results, so that it loads each element of the segment once for PER products. The products of DEPTH elements of `b` are summed
+// first, which bounds the rounding error of long sums.
+extern "C" __global__ void __launch_bounds__(256)
+contract_windows(T* c, const T* a, const T* b, i64 count, i64 k) {
+    constexpr int THREADS = 256, PER = sizeof(Acc) > 8 ? 4 : 8, TILE = THREADS * PER, DEPTH = 128, LENGTH = TILE + DEPTH;
+    __shared__ alignas(16) unsigned char storage[(LENGTH + LENGTH / 32 + 1 + DEPTH) * sizeof(Acc)];
+    Acc* const segment = reinterpret_cast<Acc*>(storage);
+    Acc* const taps = segment + LENGTH + LENGTH / 32 + 1;
+    // One unused element after every 32 avoids bank conflicts: adjacent threads read elements that are PER apart.
+    const auto skewed = [](int i) { return i + (i >> 5); };
+    const int first = threadIdx.x * PER;
+    const i64 length = count + k - 1;
+    for (i64 tile = blockIdx.x * static_cast<i64>(TILE); tile < count; tile += gridDim.x * static_cast<i64>(TILE)) {
+        Acc totals[PER];
+        #pragma unroll
+        for (int r = 0; r < PER; r++) totals[r] = zero();
+        for (i64 start = 0; start < k; start += DEPTH) {
+            const int depth = static_cast<int>(k - start < DEPTH ? k - start : DEPTH);
+            for (int i = threadIdx.x; i < TILE + depth - 1; i += THREADS) {
+                const i64 at = tile + start + i;
+                segment[skewed(i)] = at < length ? load(a[at]) : zero();
+            }
+            if (threadIdx.x < depth) taps[threadIdx.x] = load(b[start + threadIdx.x]);
+            __syncthreads();
+            Acc sums[PER], window[2 * PER];
+            #pragma unroll
+            for (int r = 0; r < PER; r++) {
+                sums[r] = zero();
+                window[r] = segment[skewed(first + r)];
+            }
+            int p = 0;
+            for (; p + PER <= depth; p += PER) {
+                #pragma unroll
+                for (int r = 0; r < PER; r++) window[PER + r] = segment[skewed(first + p + PER + r)];
+                #pragma unroll
+                for (int q = 0; q < PER; q++) {
+                    const Acc tap = taps[p + q];
+                    #pragma unroll
+                    for (int r = 0; r < PER; r++) sums[r] = multiply_add(window[q + r], tap, sums[r]);
+                }
+                #pragma unroll
+                for (int r = 0; r < PER; r++) window[r] = window[PER + r];
+            }
+            for (; p < depth; p++) {
+                #pragma unroll
+                for (int r = 0; r < PER; r++) sums[r] = multiply_add(segment[skewed(first + p + r)], taps[p], sums[r]);
+            }
+            #pragma unroll
+            for (int r = 0; r < PER; r++) totals[r] = add(totals[r], sums[r]);
+            __syncthreads();
+        }
+        // The results pass through shared memory, so that adjacent threads write adjacent elements.
+        #pragma unroll
+        for (int r = 0; r < PER; r++) segment[skewed(first + r)] = totals[r];
+        __syncthreads();
+        for (int i = threadIdx.x; i < TILE && tile + i < count; i += THREADS) c[tile + i] = to_element(segment[skewed(i)]);
+        __syncthreads();
+    }
+}

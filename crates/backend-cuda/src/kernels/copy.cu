@@ -12,6 +12,39 @@ copy_strided(ITEM* out, const ITEM* in, INDEX count, const __grid_constant__ Axe
     }
 }
 
+// Copies rows that are contiguous in the output, `inner` elements each. The input has stride `step` along a row. Each thread writes one
+// chunk of a row, 16 bytes with an aligned address, in one access. The first and last chunk of a row may be shorter. For this kernel, RANK
+// is the number of axes besides the row. `count` is the number of chunks, with `chunks` per row.
+extern "C" __global__ void __launch_bounds__(256)
+copy_rows(ITEM* out, const ITEM* in, INDEX count, INDEX chunks, INDEX inner, INDEX step, const __grid_constant__ Axes<INDEX, RANK, 2> outer) {
+    constexpr int CHUNK = 16 / sizeof(ITEM);
+    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
+    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const INDEX row = i / chunks;
+        const Offsets<INDEX, 2> at = outer.offsets(row);
+        ITEM* const to = out + at.at[1];
+        const ITEM* const from = in + at.at[0];
+        // Number of elements between the aligned address at or below the start of the row and this start.
+        const int ahead = static_cast<int>(reinterpret_cast<u64>(to) / sizeof(ITEM) % CHUNK);
+        const INDEX first = (i - row * chunks) * CHUNK - ahead;
+        Pack<ITEM, CHUNK> chunk;
+        #pragma unroll
+        for (int k = 0; k < CHUNK; k++) {
+            const INDEX j = first + k;
+            if (j >= 0 && j < inner) chunk.at[k] = from[j * step];
+        }
+        if (first >= 0 && first + CHUNK <= inner) {
+            *reinterpret_cast<Pack<ITEM, CHUNK>*>(to + first) = chunk;
+        } else {
+            #pragma unroll
+            for (int k = 0; k < CHUNK; k++) {
+                const INDEX j = first + k;
+                if (j >= 0 && j < inner) to[j] = chunk.at[k];
+            }
+        }
+    }
+}
+
 // Strides of an array, in elements, along the two axes that a tile covers: "row" and "column".
 struct TileStrides {
     INDEX row, column;

@@ -1,5 +1,6 @@
-// Binary search for insertion points in a sorted array (NumPy's searchsorted). Requires sort_keys.cuh. ELEMENT is the element type. AFTER
-// is 1 for insertion after equal elements (side='right'), else 0. ITEMS is the number of values per thread.
+// Binary search in a sorted array (NumPy's searchsorted and isin). Requires sort_keys.cuh. ELEMENT is the element type. RESULT is 0 for
+// insertion points before equal elements, 1 for those after equal elements (side='right'), 2 for whether an equal element is found, and 3
+// for whether none is found. ITEMS is the number of values per thread.
 //
 // Each block copies every `step`-th key of the sorted array to shared memory and searches these samples first. The number of loop
 // iterations depends on sizes only, so that the searches of one thread are interleaved.
@@ -10,20 +11,28 @@
 using namespace cuprum;
 
 using Key = decltype(sort_key(ELEMENT()));
+using Result = choose<(RESULT < 2), i64, bool>::type;
 
 constexpr int THREADS = 1024;
 constexpr i64 TILE = THREADS * ITEMS;
 
 // Returns whether a sorted element with the key `here` precedes the insertion point of a value with the key `key`.
-__device__ inline bool is_before(const Key& here, const Key& key) { return AFTER ? here <= key : here < key; }
+__device__ inline bool is_before(const Key& here, const Key& key) { return RESULT == 1 ? here <= key : here < key; }
+
+// Returns whether an element is NaN, and thus equal to no element.
+template <class T> __device__ inline bool is_nan(T x) {
+    if constexpr (is_complex<T>) return x.re != x.re || x.im != x.im;
+    else if constexpr (is_half<T>) return is_nan(static_cast<f32>(x));
+    else return x != x;
+}
 
 // Returns the number of bits of `n`, which is the number of iterations of a search in `n` elements.
 __device__ inline int bit_count(u32 n) { return 32 - __clz(n); }
 
-// Writes the insertion points of `count` values. The number of keys in shared memory is the smallest power of 2 that exceeds `size / step`,
+// Writes the results of `count` values. The number of keys in shared memory is the smallest power of 2 that exceeds `size / step`,
 // the number of samples.
 extern "C" __global__ void __launch_bounds__(THREADS)
-search_sorted(i64* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 size, i64 step, const ELEMENT* __restrict__ values, i64 count) {
+search_sorted(Result* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 size, i64 step, const ELEMENT* __restrict__ values, i64 count) {
     extern __shared__ uint4 shared[];
     Key* const samples = reinterpret_cast<Key*>(shared);
     const u32 sample_count = static_cast<u32>(size / step);
@@ -69,7 +78,15 @@ search_sorted(i64* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 siz
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             const i64 i = tile + k * THREADS + threadIdx.x;
-            if (i < count) out[i] = base[k] + low[k];
+            if (i >= count) continue;
+            const i64 point = base[k] + low[k];
+            if constexpr (RESULT < 2) {
+                out[i] = point;
+            } else {
+                const Key here = sort_key(sorted[point < size ? point : size - 1]);
+                const bool found = here <= key[k] && key[k] <= here && !is_nan(values[i]);
+                out[i] = found == (RESULT == 2);
+            }
         }
     }
 }

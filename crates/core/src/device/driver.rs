@@ -1,6 +1,7 @@
 //! The interface that a backend implements for its devices: memory, copies, synchronisation and timing.
 
 use std::any::Any;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,6 +23,17 @@ pub struct DeviceInfo {
     pub memory_used: usize,
     /// Further properties as name and value (SIMD level, compute capability, driver).
     pub details: Vec<(&'static str, String)>,
+}
+
+impl fmt::Display for DeviceInfo {
+    /// Formats the properties on one line: name, compute units, memory in GiB, details.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} units", self.name, self.units)?;
+        if self.memory_total > 0 {
+            write!(f, ", {:.1} GiB", self.memory_total as f64 / (1u64 << 30) as f64)?;
+        }
+        self.details.iter().try_for_each(|(name, value)| write!(f, ", {name} {value}"))
+    }
 }
 
 /// A backend's [`Event`](crate::Event): a marker in the queue of a stream, with the time at which the stream reaches it.

@@ -1,6 +1,8 @@
 //! Dispatch of calls, with their tracing spans. Each device has a chain of accelerators. A call runs on the first kernel in the chain that
 //! accepts it.
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
 use super::explain::{linear_solve_hint, push_explain_record};
@@ -11,7 +13,7 @@ use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, Reason, wants_r
 use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::op::{Capabilities, Capability, Family};
+use crate::op::{Capabilities, Capability, Family, Op};
 use crate::program::{Step, StepKind};
 use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
 use crate::settings::{self, HostFallback};
@@ -126,7 +128,9 @@ impl DispatchState {
 /// Tries the kernel of `entry`. Returns whether the kernel served the call.
 fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
     if let Err(why) = check_kernel_declaration(entry, call, state.needed) {
-        state.record_decline(entry.accelerator, why);
+        if state.wants_reasons {
+            state.record_decline(entry.accelerator, &why.to_string());
+        }
         return Ok(false);
     }
     match run_kernel(call, entry)? {
@@ -256,12 +260,29 @@ pub(crate) fn device_capabilities(family: Family, device: Device) -> Result<Capa
     Ok(registry::current_chains()?.capabilities(family, device.kind()))
 }
 
+/// The part of a kernel's declaration that excludes a call. Formatted only if the reason is read.
+enum Exclusion {
+    Capability(Capability),
+    Operation(Op),
+    DType(DType),
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exclusion::Capability(missing) => f.write_str(missing.decline_reason()),
+            Exclusion::Operation(op) => write!(f, "does not take the operation {}", op.name()),
+            Exclusion::DType(dtype) => write!(f, "does not take the dtype {dtype}"),
+        }
+    }
+}
+
 /// Checks that the kernel's declaration (the `needed` capabilities, its operations and its dtypes) accepts `call`. `Err` is the reason to
 /// decline.
-fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), &'static str> {
+fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), Exclusion> {
     let kernel = entry.kernel;
     if let Some(missing) = needed.first_missing_in(kernel.capabilities) {
-        return Err(missing.decline_reason());
+        return Err(Exclusion::Capability(missing));
     }
     if !matches!(kernel.ops, OpFilter::All) {
         let is_declared = |kind: StepKind| kind.capability().is_some();
@@ -271,19 +292,21 @@ fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilitie
             _ => None,
         };
         let mut fused = call.program().into_iter().flat_map(|p| p.steps.iter().filter_map(listed)).peekable();
-        let fits = match call.family() {
-            Family::Map | Family::Rows if fused.peek().is_some() => fused.all(|op| kernel.ops.accepts(op)),
-            Family::Map | Family::Rows => is_declared(StepKind::Apply(call.op)) || kernel.ops.accepts(call.op),
-            _ => call.op.capability().is_some() || kernel.ops.accepts(call.op),
+        let excluded = match call.family() {
+            Family::Map | Family::Rows if fused.peek().is_some() => fused.find(|op| !kernel.ops.accepts(*op)),
+            Family::Map | Family::Rows => (!is_declared(StepKind::Apply(call.op)) && !kernel.ops.accepts(call.op)).then_some(call.op),
+            _ => (call.op.capability().is_none() && !kernel.ops.accepts(call.op)).then_some(call.op),
         };
-        if !fits {
-            return Err("does not take this operation");
+        if let Some(op) = excluded {
+            return Err(Exclusion::Operation(op));
         }
     }
-    let takes = |d: DType| kernel.dtypes.contains(d);
-    let fits =
-        if call.inputs.is_empty() { call.outputs.iter().all(|o| takes(o.dtype)) } else { call.inputs.iter().all(|a| takes(a.dtype())) };
-    if fits { Ok(()) } else { Err("does not take this dtype") }
+    let is_excluded = |dtype: &DType| !kernel.dtypes.contains(*dtype);
+    let excluded = match call.inputs.is_empty() {
+        true => call.outputs.iter().map(|o| o.dtype).find(is_excluded),
+        false => call.inputs.iter().map(|a| a.dtype()).find(is_excluded),
+    };
+    excluded.map_or(Ok(()), |dtype| Err(Exclusion::DType(dtype)))
 }
 
 /// Handles a call that every kernel declined. If the operation is defined as a composition of other operations, runs the composition.

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -28,6 +29,17 @@ pub enum Availability {
         /// The command or setting that would make the accelerator usable; may be empty.
         help: String,
     },
+}
+
+impl fmt::Display for Availability {
+    /// Formats the availability on one line: `ready: CUDA 13.0`, or `missing: no driver; install one`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Availability::Ready(detail) => write!(f, "ready: {detail}"),
+            Availability::Missing { why, help } if help.is_empty() => write!(f, "missing: {why}"),
+            Availability::Missing { why, help } => write!(f, "missing: {why}; {help}"),
+        }
+    }
 }
 
 /// The operations that a kernel takes. A kernel takes a fused expression only if it takes all operations in it.

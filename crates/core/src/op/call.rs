@@ -47,7 +47,7 @@ pub use self::request::Request;
 pub use self::rows::Rows;
 pub use self::scan::Scan;
 pub use self::scatter::{Scatter, ScatterRows};
-pub use self::search::Search;
+pub use self::search::{Search, SearchResult};
 pub use self::segments::Segments;
 pub use self::select::Select;
 pub use self::sort::{SegmentSort, Sort};

@@ -30,11 +30,14 @@ pub enum Capability {
     ReproducibleScatterSum,
     /// Elementwise loops that write a range of an existing buffer ([`OutputSpec`](crate::OutputSpec)).
     OutputRanges,
+    /// Contractions that read overlapping windows of an array in place, such as those of `convolve`. Without it, `convolve` contracts
+    /// windows in groups, because other kernels copy them.
+    OverlappingWindows,
 }
 
 impl Capability {
     /// All capabilities, in declaration order.
-    pub const ALL: [Capability; 7] = [
+    pub const ALL: [Capability; 8] = [
         Capability::FusedTake,
         Capability::RowPrograms,
         Capability::Variance,
@@ -42,6 +45,7 @@ impl Capability {
         Capability::OrderedScatter,
         Capability::ReproducibleScatterSum,
         Capability::OutputRanges,
+        Capability::OverlappingWindows,
     ];
 
     /// Returns the reason why a kernel without this capability declines.
@@ -54,6 +58,7 @@ impl Capability {
             Capability::OrderedScatter => "does not declare scatters that depend on order",
             Capability::ReproducibleScatterSum => "does not declare reproducible sums",
             Capability::OutputRanges => "does not declare ranges of existing buffers",
+            Capability::OverlappingWindows => "does not declare overlapping windows",
         }
     }
 }
@@ -103,7 +108,7 @@ mod tests {
     #[test]
     fn sets_hold_their_members() {
         let set = Capabilities::of(&[Capability::FusedTake, Capability::Variance]);
-        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false, false, false]);
+        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false, false, false, false]);
         assert_eq!(set.first_missing_in(Capabilities::of(&[Capability::FusedTake])), Some(Capability::Variance));
         assert_eq!(set.first_missing_in(set.union(Capabilities::of(&[Capability::UserDefined]))), None);
     }

@@ -158,6 +158,18 @@ impl Program {
         found as u16
     }
 
+    /// Returns the operation of a program that applies one elementwise operation to its inputs, in order and without conversion.
+    ///
+    /// A kernel that takes single operations, and no fused expressions, matches on this.
+    pub fn single_op(&self) -> Option<Op> {
+        let (last, inputs) = self.steps.split_last()?;
+        let StepKind::Apply(op) = last.kind else { return None };
+        let are_inputs = inputs.iter().enumerate().all(|(n, step)| step.kind == StepKind::Input(n as u16));
+        let in_order = last.args().iter().enumerate().all(|(n, &arg)| usize::from(arg) == n);
+        let is_single = are_inputs && in_order && inputs.len() == op.arity() && self.outputs.as_slice() == [inputs.len() as u16];
+        is_single.then_some(op)
+    }
+
     /// Returns whether the only result is input 0.
     pub fn is_identity(&self) -> bool {
         self.steps.len() == 1 && self.outputs.len() == 1 && matches!(self.steps[0].kind, StepKind::Input(0))

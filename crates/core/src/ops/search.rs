@@ -2,17 +2,20 @@
 
 use crate::array::NdArray;
 use crate::call;
-use crate::call::{OutputSpec, Work};
+use crate::call::{OutputSpec, SearchResult, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::op::Op;
 use crate::ops::elementwise::subtract;
 use crate::ops::value::{Args, Value};
 use crate::s;
+use crate::scalar::Scalar;
 use cuprum_macros::{free_functions, numpy};
 
 super::ops! { Search after select:
     SEARCHSORTED "searchsorted" 2;
     DIGITIZE "digitize" 2;
+    ISIN "isin" 2;
 }
 
 /// The side of equal elements on which a value is inserted (`side=` of `numpy.searchsorted`).
@@ -71,25 +74,39 @@ impl NdArray {
     /// ```
     #[numpy("searchsorted(a, v, side='left', sorter=None)", method, call = searchsorted_from_args)]
     pub fn searchsorted(&self, values: &NdArray, side: Side) -> Result<NdArray> {
-        let name = SEARCHSORTED.name();
-        let device = super::common_device(SEARCHSORTED, self, values)?;
-        if self.ndim() != 1 {
-            return Err(Error::shape(name, "the sorted array must be 1-D", &[self.shape()]));
-        }
-        if self.size() == 0 {
-            return super::creation::full_on_device(device, values.shape(), 0.into(), DType::I64);
-        }
-        let dtype = self.dtype().promote(values.dtype());
-        let inputs = [self.astype(dtype)?.contiguous()?.stored()?, values.astype(dtype)?.contiguous()?.stored()?];
-        let output = OutputSpec::contiguous(DType::I64, values.shape())?;
-        super::dispatch_single_output(
-            SEARCHSORTED,
-            device,
-            &inputs,
-            output,
-            Work::Search(call::Search { after_equal: side == Side::Right }),
-        )
+        let result = if side == Side::Right { SearchResult::AfterEqual } else { SearchResult::BeforeEqual };
+        search(SEARCHSORTED, self, values, result)
     }
+}
+
+/// Returns for each element of `values` whether the sorted 1-D array `sorted` has an equal element, or whether it has none if `invert`.
+/// `isin` sorts its argument and calls this function.
+///
+/// NaN is equal to no element. Both arrays are converted to their promoted dtype. The result is unspecified if `sorted` is not sorted.
+///
+/// # Errors
+/// An array that is not 1-D, or arrays on different devices.
+pub fn is_in_sorted(values: &NdArray, sorted: &NdArray, invert: bool) -> Result<NdArray> {
+    search(ISIN, sorted, values, if invert { SearchResult::IsMissing } else { SearchResult::IsFound })
+}
+
+/// Searches the elements of `values` in the sorted 1-D array `sorted`.
+fn search(op: Op, sorted: &NdArray, values: &NdArray, result: SearchResult) -> Result<NdArray> {
+    let device = super::common_device(op, sorted, values)?;
+    if sorted.ndim() != 1 {
+        return Err(Error::shape(op.name(), "the sorted array must be 1-D", &[sorted.shape()]));
+    }
+    let (dtype, absent) = match result {
+        SearchResult::BeforeEqual | SearchResult::AfterEqual => (DType::I64, Scalar::from(0)),
+        SearchResult::IsFound | SearchResult::IsMissing => (DType::Bool, Scalar::from(result == SearchResult::IsMissing)),
+    };
+    if sorted.size() == 0 {
+        return super::creation::full_on_device(device, values.shape(), absent, dtype);
+    }
+    let common = sorted.dtype().promote(values.dtype());
+    let inputs = [sorted.astype(common)?.contiguous()?.stored()?, values.astype(common)?.contiguous()?.stored()?];
+    let output = OutputSpec::contiguous(dtype, values.shape())?;
+    super::dispatch_single_output(op, device, &inputs, output, Work::Search(call::Search { result }))
 }
 
 /// Returns the int64 index of the bin that each element belongs to (`numpy.digitize`).

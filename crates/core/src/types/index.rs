@@ -115,8 +115,8 @@ impl From<Ellipsis> for Item {
 /// Writes an index as in NumPy's `a[...]`, for [`NdArray::index`](crate::NdArray::index) and
 /// [`NdArray::assign`](crate::NdArray::assign).
 ///
-/// Items are integers of any type, ranges of integers, ranges with `; step`, [`NewAxis`] and [`Ellipsis`]. Arrays, vectors and slices of
-/// integers or bools are items of advanced indexing. Negative numbers count from the end: `1..-1` omits the first and the last index.
+/// Items are integers of any type, ranges of integers, ranges with `; step`, [`NewAxis`] or `None`, and [`Ellipsis`]. Arrays, vectors and
+/// slices of integers or bools are items of advanced indexing. Negative numbers count from the end: `1..-1` omits the first and the last index.
 ///
 /// # Examples
 /// ```
@@ -127,6 +127,7 @@ impl From<Ellipsis> for Item {
 /// let a = zeros((4, 5, 6), cuprum::DType::F32)?;
 /// let (k, step) = (1i64, 2usize);
 /// assert_eq!(a.index(s![k, ..;step, NewAxis, -1])?.shape(), [3, 1]);
+/// assert_eq!(a.index(s![.., None, 0])?.shape(), [4, 1, 6]);
 /// assert_eq!(a.index(s![1..-1, 2..=3])?.shape(), [2, 2, 6]);
 /// assert_eq!(a.index(s![Ellipsis, ..;-1])?.shape(), [4, 5, 6]);
 /// assert_eq!(a.index(s![vec![0, 2, 3], .., [1, 1, 5]])?.shape(), [3, 5]); // advanced indexing
@@ -138,6 +139,8 @@ impl From<Ellipsis> for Item {
 macro_rules! s {
     () => { &([] as [$crate::IndexItem; 0])[..] };
     (@item [$($done:expr,)*]) => { &[$($done,)*][..] };
+    (@item [$($done:expr,)*] None, $($rest:tt)*) => { $crate::s!(@item [$($done,)* $crate::s!(@one $crate::NewAxis),] $($rest)*) };
+    (@item [$($done:expr,)*] None) => { $crate::s!(@item [$($done,)* $crate::s!(@one $crate::NewAxis),]) };
     (@item [$($done:expr,)*] $e:expr ; $step:expr, $($rest:tt)*) => {
         $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::with_step($e, $step)),] $($rest)*)
     };

@@ -94,14 +94,21 @@ impl Layout {
     /// Returns a layout with the given strides and offset, in elements. [`StoredArray::new`](crate::StoredArray::new) checks that the
     /// layout stays inside the buffer.
     ///
+    /// Axes of one element get stride 0, and a layout without elements the strides of C order: their strides address nothing, and foreign
+    /// arrays may have any value there.
+    ///
     /// # Errors
     /// As for [`checked_size`]; [`Error::Shape`] if the number of strides differs from the number of axes.
     pub fn strided(shape: &[usize], strides: &[isize], offset: usize) -> Result<Layout> {
-        checked_size("layout", shape)?;
+        let size = checked_size("layout", shape)?;
         if shape.len() != strides.len() {
             return Err(Error::shape("layout", format!("got {} strides", strides.len()), &[shape]));
         }
-        Ok(Self::new_unchecked(shape.into(), strides.into(), offset))
+        let strides = match size {
+            0 => c_strides(shape),
+            _ => shape.iter().zip(strides).map(|(&n, &stride)| if n == 1 { 0 } else { stride }).collect(),
+        };
+        Ok(Self::new_unchecked(shape.into(), strides, offset))
     }
 
     fn new_unchecked(shape: Dims, strides: Strides, offset: usize) -> Layout {
@@ -254,7 +261,10 @@ impl Layout {
             out.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         }
         out.shape[axis] = len;
-        out.strides[axis] = self.strides[axis].saturating_mul(step);
+        // The stride of a single element is never used, and its product with a huge step would overflow in offset arithmetic.
+        if len > 1 {
+            out.strides[axis] = self.strides[axis].saturating_mul(step);
+        }
         Self::new_unchecked(out.shape, out.strides, out.offset)
     }
 
@@ -489,6 +499,15 @@ mod tests {
         assert!(l.index(&[crate::index::Item::NewAxis]).is_err());
         assert_eq!(l.index(&[crate::index::Item::NewAxis, 0.into()]).unwrap().ndim(), 64, "only the ndim of the result counts");
         assert!(checked_size("zeros", &[0; 65]).is_err(), "the limit also holds for empty arrays");
+    }
+
+    #[test]
+    fn strides_of_single_elements_do_not_overflow() {
+        let huge = Layout::strided(&[2, 1, 3], &[3, isize::MAX, 1], 0).unwrap();
+        assert_eq!(huge.strides(), &[3, 0, 1]);
+        let one = Layout::contiguous(&[2, 4]).unwrap().slice_axis(1, 3, isize::MAX, 1);
+        let offsets: Vec<isize> = crate::device::buffer::element_offsets(&one).collect();
+        assert_eq!(offsets, [3, 7]);
     }
 
     #[test]

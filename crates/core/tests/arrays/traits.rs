@@ -177,6 +177,8 @@ fn display_takes_a_precision() {
         assert_eq!(format!("{a}"), "[ 0.33333333  2.         -0.125     ]");
         assert_eq!(format!("{a:.2}"), "[ 0.33  2.   -0.12]");
         assert_eq!(format!("{:.3}", a.index(s![0])?), "0.333");
+        assert_eq!(format!("[{:8.3}]", a.index(s![0])?), "[   0.333]");
+        assert_eq!(format!("[{:<4}] [{:5}]", NdArray::scalar(7)?, NdArray::scalar(-7)?), "[7   ] [   -7]");
         assert_eq!(format!("{}", a.index(s![0])?), "0.3333333333333333");
         assert_eq!(format!("{:.1}", array![[1, 2]]), "[[1 2]]");
         Ok(())

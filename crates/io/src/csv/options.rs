@@ -136,10 +136,12 @@ impl TextOptions {
     }
 
     /// Reads the columns with the names `names`, in the order given. The names of all columns are read from the first line, as with
-    /// [`names_in_first_line`](Self::names_in_first_line).
+    /// [`names_in_first_line`](Self::names_in_first_line), or as [`detect_names`](Self::detect_names) says if that was called.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(|n| Column::Name(n.into())).collect());
-        self.names = NameSource::FirstLine;
+        if self.names == NameSource::None {
+            self.names = NameSource::FirstLine;
+        }
         self
     }
 

@@ -72,7 +72,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     let mut host = HostBuffer::uninit(nbytes)?;
     with_dtype!(options.dtype, T => {
         let plan = RowParser::<T>::new(&syntax, options, &outputs, columns, strict);
-        plan.parse_blocks(&blocks, host.as_mut_bytes()?)?;
+        plan.parse_blocks(&blocks, host.as_mut_bytes()?).map_err(|e| syntax.with_hint_about_names(&lines, options, e))?;
     });
     let shape: Vec<usize> = match (rows, outputs.len(), options.ndmin) {
         (rows, columns, 2) => vec![rows, columns],
@@ -99,7 +99,7 @@ fn select_columns(columns: Option<&[Column]>, names: &[String], count: usize) ->
         }
         Column::Name(name) => names.iter().position(|n| n == name).ok_or_else(|| {
             let list = crate::names::list_names(names.iter().map(String::as_str));
-            Error::value("loadtxt", format!("no column {name:?}; the table has: {list}"))
+            format_error(format!("no column {name:?}; the table has: {list}"))
         }),
     };
     columns.iter().map(index).collect::<Result<_>>().map(Some)
@@ -273,6 +273,22 @@ impl<'a> TableSyntax<'a> {
         }
         *lines = ahead;
         Ok(fields)
+    }
+
+    /// Adds a hint to the error of a table whose first row consists of words, if no option says that the table has column names.
+    #[cold]
+    fn with_hint_about_names(&self, lines: &Lines, options: &TextOptions, e: Error) -> Error {
+        let first = lines.clone().find(|line| self.is_row(line)).and_then(|line| self.read_fields(line).ok());
+        let is_word = |field: &String| field.starts_with(|c: char| c.is_alphabetic()) && !self.is_missing(field);
+        match e {
+            Error::Io { path, message, kind }
+                if options.names == NameSource::None && first.is_some_and(|fields| fields.iter().all(is_word)) =>
+            {
+                let message = format!("{message}; the first row may be column names: names_in_first_line or detect_names reads them");
+                Error::Io { path, message, kind }
+            }
+            e => e,
+        }
     }
 
     /// Returns the fields of a line as text.
@@ -505,7 +521,7 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
             let digits = field.trim_ascii().trim_ascii_start();
             let digits = digits.strip_prefix(b"-").or(digits.strip_prefix(b"+")).unwrap_or(digits);
             let is_integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-            let why = if is_integer && T::DTYPE.is_int() { "is out of range for" } else { "is not a" };
+            let why = if is_integer && T::DTYPE.is_int() { "is out of range for" } else { "is not a valid" };
             return Err(format_error(format!("'{}' {why} {}", shown.escape_debug(), T::DTYPE)));
         }
         self.fill_value.ok_or_else(|| {

@@ -23,7 +23,8 @@ const MAX_WIDTH: usize = 1000;
 #[derive(Clone, Debug)]
 pub struct TextFormat {
     delimiter: Delimiter,
-    format: Option<String>,
+    /// One format for all columns, or a format per column; none for the shortest digits.
+    formats: Vec<String>,
     header: String,
     footer: String,
     comments: String,
@@ -35,7 +36,7 @@ impl Default for TextFormat {
     fn default() -> TextFormat {
         TextFormat {
             delimiter: " ".into(),
-            format: None,
+            formats: Vec::new(),
             header: String::new(),
             footer: String::new(),
             comments: "# ".into(),
@@ -53,7 +54,13 @@ impl TextFormat {
 
     /// Sets the format of a number in the notation of C: `%.6f`, `%10.3e`, `%g`, `%d`. NumPy's default is `%.18e`.
     pub fn format(mut self, format: impl Into<String>) -> Self {
-        self.format = Some(format.into());
+        self.formats = vec![format.into()];
+        self
+    }
+
+    /// Sets a format for each column, in the notation of [`format`](TextFormat::format).
+    pub fn formats<S: Into<String>>(mut self, formats: impl IntoIterator<Item = S>) -> Self {
+        self.formats = formats.into_iter().map(Into::into).collect();
         self
     }
 
@@ -99,6 +106,8 @@ impl TextFormat {
 /// let table = cuprum::linspace(0.0, 1.0, 4)?.reshape([2, 2])?;
 /// io::savetxt(&path, &table, &io::TextFormat::default().delimiter(",").format("%.3f"))?;
 /// assert_eq!(std::fs::read_to_string(&path).unwrap(), "0.000,0.333\n0.667,1.000\n");
+/// io::savetxt(&path, &table, &io::TextFormat::default().formats(["%.1f", "%.2f"]))?;
+/// assert_eq!(std::fs::read_to_string(&path).unwrap(), "0.0 0.33\n0.7 1.00\n");
 /// # std::fs::remove_file(&path).ok();
 /// # Ok(())
 /// # }
@@ -118,8 +127,11 @@ pub(crate) fn check_writable(array: &NdArray) -> Result<()> {
 
 /// Writes a 1-D or 2-D array to a stream.
 pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFormat) -> Result<()> {
-    let number = format.format.as_deref().map(|text| NumberFormat::parse(text, array.dtype())).transpose()?;
+    let numbers: Vec<NumberFormat> = format.formats.iter().map(|text| NumberFormat::parse(text, array.dtype())).collect::<Result<_>>()?;
     let columns = if array.ndim() == 2 { array.shape()[1] } else { 1 };
+    if numbers.len() > 1 && numbers.len() != columns {
+        return Err(Error::value("savetxt", format!("got {} formats for {columns} columns", numbers.len())));
+    }
     let mut text = Vec::new();
     format.push_comment_lines(&format.header, &mut text);
     let item = array.dtype().itemsize();
@@ -131,7 +143,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
             if column > 0 {
                 text.extend_from_slice(&format.delimiter.0);
             }
-            match &number {
+            match numbers.get(column).or(numbers.first()) {
                 Some(number) => number.push_element(array.dtype(), element, &mut text),
                 None => push_shortest(array.dtype(), element, &mut text),
             }

@@ -190,6 +190,7 @@ fn tables_are_read_with_every_option() {
     let table = read("x,\"y, z\"\n1,2\n3,4\n", options().columns(["y, z"]));
     assert_eq!((table.names, table.values.to_vec::<f64>().unwrap()), (vec!["y, z".to_string()], vec![2.0, 4.0]));
     assert_eq!(read("1,2\n", options().detect_names()).values.shape(), [2]);
+    assert_eq!(read("x,y\n1,2\n", options().detect_names().columns(["y"])).names, ["y"]);
     assert_eq!(read("a,2\n1,2\n", options().detect_names()).values.shape(), [2]);
     for (text, ndmin, shape) in [
         ("1,2\n3,4\n", 0, &[2, 2][..]),
@@ -361,6 +362,8 @@ fn an_error_leaves_the_old_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
     std::fs::write(&path, "old").unwrap();
+    let error = io::savetxt(&path, &table(DType::F32), &io::TextFormat::default().formats(["%d"; 7])).unwrap_err();
+    assert!(error.to_string().contains("got 7 formats for"), "{error}");
     let error = io::savetxt(&path, &table(DType::F32), &io::TextFormat::default().format("%q")).unwrap_err();
     assert!(error.to_string().contains("%q"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");

@@ -247,17 +247,18 @@ fn files_that_end_early_are_errors_at_every_byte() {
 fn tables_that_are_wrong_name_line_and_column() {
     let options = || io::TextOptions::default().delimiter(b',');
     for (text, options, wanted) in [
-        ("1,2\n3,x\n", options(), "line 2, column 2: 'x' is not a float64"),
+        ("1,2\n3,x\n", options(), "line 2, column 2: 'x' is not a valid float64"),
         ("# c\n\n1,2\n3\n", options(), "line 4: 1 columns, 2 expected"),
         ("1,2\n3,4,5\n", options(), "line 2: more than 2 columns, 2 expected"),
         ("1,\n", options(), "line 1, column 2: '' is a missing value"),
         ("1,300\n", options().dtype(DType::U8), "line 1, column 2: '300' is out of range for uint8"),
-        ("1,2.5\n", options().dtype(DType::I64), "line 1, column 2: '2.5' is not a int64"),
+        ("1,2.5\n", options().dtype(DType::I64), "line 1, column 2: '2.5' is not a valid int64"),
         ("1,\"2\n", options(), "line 1, column 2: a quote without end"),
         ("1,\"2\"x\n", options(), "line 1, column 2: text after the closing quote"),
         ("1,2\n", options().usecols([2]), "usecols 2 is out of bounds for a table of 2 columns"),
         ("x,y\n1,2\n", options().columns(["z"]), "no column \"z\"; the table has: x, y"),
         ("\u{feff}1,2\n3,z\n", options(), "line 2, column 2: 'z'"),
+        ("x,y\n1,2\n", options(), "line 1, column 1: 'x' is not a valid float64; the first row may be column names"),
     ] {
         let text = message(|| io::load_table_bytes(text.as_bytes(), &options));
         assert!(text.contains(wanted), "{text}");

@@ -1,8 +1,9 @@
 //! Convolution and correlation of 1-D arrays: `convolve` and `correlate`.
 
+use cuprum_core::dispatch::any_kernel_declares;
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, concat, flip, fusion_enabled, matmul, multiply, numpy};
+use cuprum_core::{Array, Capability, DType, Device, Error, Family, Layout, NdArray, Result, concat, flip, matmul, numpy};
 
 use crate::common::{at_least, filled};
 
@@ -31,8 +32,6 @@ impl FromArgs for ConvolutionMode {
 
 /// Maximum number of products of one contraction on a device that copies the windows.
 const MAX_COPIED_PRODUCTS: usize = 1 << 22;
-/// Maximum number of products of one reduction, so that 32 bits suffice for its indices.
-const MAX_REDUCED_PRODUCTS: usize = i32::MAX as usize;
 /// Maximum number of products of one contraction that reads the windows in place. More would exceed the maximum size of an array.
 const MAX_PRODUCTS: usize = if usize::BITS == 64 { (1_u64 << 48) as usize } else { i32::MAX as usize };
 
@@ -51,23 +50,19 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
     let stored = padded.contiguous()?.stored()?;
     let count = stored.layout().size() + 1 - m;
     let column = kernel.astype(dtype)?.contiguous()?;
-    // Contractions on the CPU read float32 and float64 windows in place. Other devices would copy the windows for a contraction, but read
-    // them in place in a fused reduction.
-    let on_cpu = stored.device() == Device::CPU;
-    let is_wide = matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128);
-    let by_reduction = !on_cpu && is_wide && fusion_enabled();
-    let max_products = match dtype {
-        DType::F32 | DType::F64 if on_cpu => MAX_PRODUCTS,
-        _ if by_reduction => MAX_REDUCED_PRODUCTS,
-        _ => MAX_COPIED_PRODUCTS,
+    // Contractions on the CPU read windows of float32 and float64 in place.
+    let reads_in_place = match stored.device() {
+        Device::CPU => matches!(dtype, DType::F32 | DType::F64),
+        device => any_kernel_declares(Capability::OverlappingWindows, Family::Contract, device)?,
     };
+    let max_products = if reads_in_place { MAX_PRODUCTS } else { MAX_COPIED_PRODUCTS };
     // Windows overlap, so they are a view with stride 1 along both axes.
     let rows = (max_products / m).max(1);
     let mut parts = Vec::with_capacity(count.div_ceil(rows));
     for start in (0..count).step_by(rows) {
         let windows = Layout::strided(&[rows.min(count - start), m], &[1, 1], stored.layout().offset() + start)?;
         let windows = NdArray::from(stored.with_layout(windows)?);
-        parts.push(if by_reduction { multiply(&windows, &column)?.sum(-1)? } else { matmul(&windows, &column)? });
+        parts.push(matmul(&windows, &column)?);
     }
     match &parts[..] {
         [whole] => Ok(whole.clone()),
@@ -95,9 +90,8 @@ fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, 
 /// The longer array is padded with zeros, unless the mode is [`ConvolutionMode::Valid`]. Its windows are a strided view. One contraction
 /// multiplies the windows by the reversed shorter array; long arrays take several contractions. The result has the promoted dtype.
 ///
-/// Passes over memory: one that adds the zeros, and one contraction. On the CPU, the contraction reads windows of float32 and float64 in
-/// place. On a GPU, a fused reduction reads windows of float32, float64, complex64 and complex128 in place. Windows of other dtypes are
-/// copied in blocks.
+/// Passes over memory: one that adds the zeros, and one contraction. The contraction reads windows in place on a GPU, and on the CPU those
+/// of float32 and float64. Windows of other dtypes are copied in blocks.
 ///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.

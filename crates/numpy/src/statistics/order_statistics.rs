@@ -1,7 +1,7 @@
 //! The rows that a reduction processes, and their order statistics. Medians and quantiles use both.
 
 use cuprum_core::layout::normalize_axes;
-use cuprum_core::{AxisOptions, Error, NdArray, Result, isnan, where_};
+use cuprum_core::{AxisOptions, Device, Error, NdArray, Result, isnan, where_};
 
 use crate::common::slice_axis;
 
@@ -52,13 +52,16 @@ impl FlattenedRows {
     }
 }
 
-/// Maximum number of partitions in [`order_statistics`]. If more are needed, the rows are sorted.
+/// Maximum number of partitions in [`order_statistics`] on the CPU. If more are needed, the rows are sorted.
 const MAX_PARTITIONS: usize = 3;
+/// The same maximum on other devices, where a partition takes as long as a sort.
+const MAX_PARTITIONS_ON_DEVICES: usize = 1;
 
 /// Returns, for each of the ascending indices in `wanted`, the element at this index of each sorted row.
 ///
 /// The first and last index are a minimum and a maximum. Other indices are found by partitions, each of which gives two neighbouring order
-/// statistics. If more than [`MAX_PARTITIONS`] partitions are needed, one sort replaces them.
+/// statistics. If more than [`MAX_PARTITIONS`] partitions are needed, one sort replaces them; on devices other than the CPU, if more than one
+/// is needed.
 pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
     let (last_axis, length) = (rows.ndim() - 1, rows.shape()[rows.ndim() - 1]);
     let mut inner: Vec<usize> = wanted.iter().copied().filter(|&n| n != 0 && n + 1 != length).collect();
@@ -69,7 +72,8 @@ pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<N
             pivots.push(n);
         }
     }
-    if pivots.len() > MAX_PARTITIONS {
+    let max_partitions = if rows.device() == Device::CPU { MAX_PARTITIONS } else { MAX_PARTITIONS_ON_DEVICES };
+    if pivots.len() > max_partitions {
         let sorted = rows.sort(-1)?;
         return wanted.iter().map(|&n| FlattenedRows::take_column(&sorted, n)).collect();
     }

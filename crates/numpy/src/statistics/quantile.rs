@@ -14,6 +14,75 @@ use crate::statistics::quantile_method::QuantileMethod::{AveragedInvertedCdf, In
 use crate::statistics::quantile_method::{QuantileMethod, QuantilePosition};
 use crate::statistics::reshape_weights;
 
+/// The argument `q` of [`quantile`] and [`percentile`]: a number, a list of numbers, or an array.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{NdArray, QuantileMethod::Linear, percentile};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[4.0, 1.0, 2.0, 3.0])?;
+/// assert_eq!(percentile(&a, 50, (), Linear)?.item()?, 2.5);
+/// assert_eq!(percentile(&a, [0, 100], (), Linear)?.to_vec::<f64>()?, [1.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub enum Quantiles {
+    /// A Python-like number, or an array of at most two dimensions.
+    Operand(Operand),
+    /// A list of numbers, which gives the result a first axis.
+    List(Vec<Scalar>),
+}
+
+macro_rules! quantiles_from_operand {
+    ($($t:ty),*) => {
+        $(impl From<$t> for Quantiles {
+            fn from(q: $t) -> Quantiles {
+                Quantiles::Operand(q.into())
+            }
+        })*
+    };
+}
+quantiles_from_operand!(f64, f32, i64, i32, u32, u8, usize, Scalar, Operand, &Operand, NdArray, &NdArray);
+
+impl<T: Into<Scalar>> From<Vec<T>> for Quantiles {
+    fn from(list: Vec<T>) -> Quantiles {
+        Quantiles::List(list.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<T: Into<Scalar>, const N: usize> From<[T; N]> for Quantiles {
+    fn from(list: [T; N]) -> Quantiles {
+        Quantiles::List(list.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<T: Copy + Into<Scalar>> From<&[T]> for Quantiles {
+    fn from(list: &[T]) -> Quantiles {
+        Quantiles::List(list.iter().copied().map(Into::into).collect())
+    }
+}
+
+impl<T: Copy + Into<Scalar>, const N: usize> From<&[T; N]> for Quantiles {
+    fn from(list: &[T; N]) -> Quantiles {
+        list.as_slice().into()
+    }
+}
+
+impl<T: Copy + Into<Scalar>> From<&Vec<T>> for Quantiles {
+    fn from(list: &Vec<T>) -> Quantiles {
+        list.as_slice().into()
+    }
+}
+
+impl FromArgs for Quantiles {
+    fn from_args(args: &Args, name: &str) -> Result<Quantiles> {
+        args.operand(name).map(Quantiles::Operand)
+    }
+}
+
 /// The probabilities of the requested quantiles, as numbers on the host, with their shape and dtype.
 struct Probabilities {
     values: Vec<f64>,
@@ -25,25 +94,42 @@ struct Probabilities {
 
 impl Probabilities {
     /// Reads probabilities between 0 and 1, or percentages if `percent`.
-    fn new(op: &'static str, q: &Operand, percent: bool) -> Result<Probabilities> {
-        let (array, is_weak) = match q {
-            Operand::Array(a) => (a.clone(), false),
-            Operand::Scalar(s) => (NdArray::scalar(*s)?, true),
+    fn new(op: &'static str, q: &Quantiles, percent: bool) -> Result<Probabilities> {
+        let q = match q {
+            Quantiles::Operand(Operand::Array(a)) => Self::from_array(op, a, percent)?,
+            Quantiles::Operand(Operand::Scalar(q)) => {
+                Probabilities { shape: Vec::new(), dtype: None, ..Self::from_list(op, std::slice::from_ref(q), percent)? }
+            }
+            Quantiles::List(list) => Self::from_list(op, list, percent)?,
         };
-        if array.ndim() > 2 {
-            return Err(Error::shape(op, "q must be a scalar or 1d", &[array.shape()]));
-        }
-        if array.dtype().is_complex() {
-            return Err(Error::dtype(op, "q must be real", &[array.dtype()]));
-        }
-        let array = if percent { divide(&array, 100)? } else { array };
-        let values = array.astype(DType::F64)?.to_vec::<f64>()?;
-        if !values.iter().all(|q| (0.0..=1.0).contains(q)) {
+        if !q.values.iter().all(|q| (0.0..=1.0).contains(q)) {
             let message = if percent { "Percentiles must be in the range [0, 100]" } else { "Quantiles must be in the range [0, 1]" };
             return Err(Error::value(op, message));
         }
-        let dtype = (!is_weak).then_some(array.dtype());
-        Ok(Probabilities { values, shape: array.shape().to_vec(), dtype, is_integer: !array.dtype().is_inexact() })
+        Ok(q)
+    }
+
+    fn from_array(op: &'static str, q: &NdArray, percent: bool) -> Result<Probabilities> {
+        if q.ndim() > 2 {
+            return Err(Error::shape(op, "q must be a scalar or 1d", &[q.shape()]));
+        }
+        if q.dtype().is_complex() {
+            return Err(Error::dtype(op, "q must be real", &[q.dtype()]));
+        }
+        let q = if percent { divide(q, 100)? } else { q.clone() };
+        let values = q.astype(DType::F64)?.to_vec::<f64>()?;
+        Ok(Probabilities { values, shape: q.shape().to_vec(), dtype: Some(q.dtype()), is_integer: !q.dtype().is_inexact() })
+    }
+
+    /// Reads a list of numbers, which has the dtype of the array that NumPy makes of it.
+    fn from_list(op: &'static str, list: &[Scalar], percent: bool) -> Result<Probabilities> {
+        if list.iter().any(|q| matches!(q, Scalar::Complex(_))) {
+            return Err(Error::dtype(op, "q must be real", &[DType::C128]));
+        }
+        let is_integer = !percent && !list.is_empty() && list.iter().all(|q| !matches!(q, Scalar::Float(_)));
+        let values: Vec<f64> = list.iter().map(|q| if percent { q.as_f64() / 100.0 } else { q.as_f64() }).collect();
+        let dtype = if is_integer { DType::I64 } else { DType::F64 };
+        Ok(Probabilities { shape: vec![values.len()], values, dtype: Some(dtype), is_integer })
     }
 
     /// Rounds `value` to the dtype of the probabilities.
@@ -86,11 +172,14 @@ fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: 
     let positions: Vec<QuantilePosition> =
         q.values.iter().map(|&p| method.quantile_position(length, p, q.is_integer, |v| q.round_to_dtype(v))).collect();
     let mut wanted: Vec<usize> = positions.iter().flat_map(|p| [p.lower, p.upper]).collect();
+    // The maximum is NaN if the row has a NaN, and costs nothing if the rows are sorted.
+    let can_have_nan = rows.rows.dtype().is_inexact() && length > 0;
+    wanted.extend(can_have_nan.then(|| length - 1));
     wanted.sort_unstable();
     wanted.dedup();
     let statistics = order_statistics(&rows.rows, &wanted)?;
     let at = |n: usize| &statistics[wanted.partition_point(|&other| other < n)];
-    let has_nan = rows.has_nan()?;
+    let has_nan = can_have_nan.then(|| isnan(at(length - 1))).transpose()?;
     let dtype = q.interpolated_dtype(rows.rows.dtype());
     let quantile = |position: &QuantilePosition| {
         let value = match position.weight {
@@ -133,7 +222,7 @@ enum NanRule {
 }
 
 fn quantile_from_args(args: &Args, percent: bool, rule: NanRule) -> Result<Value> {
-    let (a, q) = (args.array("a")?, args.operand("q")?);
+    let (a, q) = (args.array("a")?, Quantiles::from_args(args, "q")?);
     let (over, method) = (AxisOptions::from_args(args, "axis")?, QuantileMethod::from_args(args, "method")?);
     let result = match read_weights(args, method)? {
         Some(weights) => weighted_quantile(args.op(), &a, &q, &weights, over, percent, rule),
@@ -145,7 +234,7 @@ fn quantile_from_args(args: &Args, percent: bool, rule: NanRule) -> Result<Value
 fn checked_quantile(
     op: &'static str,
     a: &NdArray,
-    q: &Operand,
+    q: &Quantiles,
     over: AxisOptions,
     method: QuantileMethod,
     percent: bool,
@@ -208,7 +297,7 @@ fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: Quanti
 fn weighted_quantile(
     op: &'static str,
     a: &NdArray,
-    q: &Operand,
+    q: &Quantiles,
     weights: &NdArray,
     over: AxisOptions,
     percent: bool,
@@ -255,12 +344,12 @@ fn weighted_quantile(
 
 /// Returns the quantiles `q`, between 0 and 1, over the given axes (`numpy.quantile`).
 ///
-/// `q` is a number, or an array of at most two dimensions whose axes come first in the result. Interpolated values of integers are
+/// `q` is a number, or a list or array of at most two dimensions whose axes come first in the result. Interpolated values of integers are
 /// float64. NaN if any element is NaN.
 ///
-/// Passes over memory: up to three selections, each for two neighbouring order statistics, and a test for NaN. Three selections read each
-/// element twice, because the first one splits the elements between the other two. If more selections are needed, one sort replaces them.
-/// `q` is read on the host.
+/// Passes over memory: up to three selections, each for two neighbouring order statistics, and a maximum, which is NaN if an element is.
+/// Three selections read each element twice, because the first one splits the elements between the other two. If more selections are
+/// needed, on a GPU if more than one is needed, one sort replaces all passes. `q` is read on the host.
 ///
 /// # Errors
 /// Quantiles outside 0 to 1, complex elements, no elements, or axes that are out of bounds or repeated.
@@ -273,8 +362,7 @@ fn weighted_quantile(
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[4.0, 1.0, 2.0, 3.0])?;
 /// assert_eq!(quantile(&a, 0.5, (), QuantileMethod::Linear)?.item()?, 2.5);
-/// let q = NdArray::from_slice(&[0.25, 0.75])?;
-/// assert_eq!(quantile(&a, &q, (), QuantileMethod::Lower)?.to_vec::<f64>()?, [1.0, 3.0]);
+/// assert_eq!(quantile(&a, [0.25, 0.75], (), QuantileMethod::Lower)?.to_vec::<f64>()?, [1.0, 3.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -282,7 +370,7 @@ fn weighted_quantile(
     "quantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
     call = |args| quantile_from_args(args, false, NanRule::Propagate)
 )]
-pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+pub fn quantile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
     checked_quantile("quantile", a, &q.into(), over.into(), method, false, NanRule::Propagate)
 }
 
@@ -296,7 +384,7 @@ pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>
     "percentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
     call = |args| quantile_from_args(args, true, NanRule::Propagate)
 )]
-pub fn percentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+pub fn percentile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
     checked_quantile("percentile", a, &q.into(), over.into(), method, true, NanRule::Propagate)
 }
 
@@ -310,7 +398,7 @@ pub fn percentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOption
     "nanquantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
     call = |args| quantile_from_args(args, false, NanRule::Omit)
 )]
-pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+pub fn nanquantile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
     checked_quantile("nanquantile", a, &q.into(), over.into(), method, false, NanRule::Omit)
 }
 
@@ -324,6 +412,6 @@ pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptio
     "nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
     call = |args| quantile_from_args(args, true, NanRule::Omit)
 )]
-pub fn nanpercentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+pub fn nanpercentile(a: &NdArray, q: impl Into<Quantiles>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
     checked_quantile("nanpercentile", a, &q.into(), over.into(), method, true, NanRule::Omit)
 }

@@ -5,13 +5,27 @@ use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
-/// The int64 index at which each element of `inputs[1]` would be inserted into `inputs[0]`.
+/// A binary search in `inputs[0]` for each element of `inputs[1]`.
 ///
-/// `inputs[1]` is C-contiguous. `inputs[0]` is 1-D, contiguous, of the same dtype, and sorted in the order of [`Sort`](super::Sort).
+/// `inputs[1]` is C-contiguous. `inputs[0]` is 1-D, contiguous, not empty, of the same dtype, and sorted in the order of
+/// [`Sort`](super::Sort).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Whether the insertion point is after equal elements (`side='right'`) rather than before them.
-    pub after_equal: bool,
+    /// The result of each search.
+    pub result: SearchResult,
+}
+
+/// The result of a binary search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchResult {
+    /// The int64 index at which the element would be inserted before equal elements (`side='left'`).
+    BeforeEqual,
+    /// The int64 index at which the element would be inserted after equal elements (`side='right'`).
+    AfterEqual,
+    /// Whether an equal element is found, as bool. NaN is not equal to NaN.
+    IsFound,
+    /// Whether no equal element is found, as bool.
+    IsMissing,
 }
 
 impl Request for Search {
@@ -19,6 +33,11 @@ impl Request for Search {
         Family::Search
     }
     fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
-        format!("side='{}'", if self.after_equal { "right" } else { "left" })
+        match self.result {
+            SearchResult::BeforeEqual => "side='left'".into(),
+            SearchResult::AfterEqual => "side='right'".into(),
+            SearchResult::IsFound => "invert=False".into(),
+            SearchResult::IsMissing => "invert=True".into(),
+        }
     }
 }
