@@ -217,12 +217,17 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
 
 /// Returns [`Outcome::Done`] with `buffers`, one for each output of `call`. The work that writes the buffers must be queued already.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
-    recent_work::record_operation(call.op);
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
     buffers.into_iter().for_each(|buffer| outputs.push(buffer));
+    record_outputs(call, &outputs);
+    call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
+}
+
+/// Records that the work of `call`, which is queued, writes `outputs` and reads the inputs of the call.
+pub(crate) fn record_outputs(call: &Call, outputs: &[Arc<CudaBuffer>]) {
+    recent_work::record_operation(call.op);
     DeviceBuffer::record_written(outputs.iter().map(|b| &b.memory));
     DeviceBuffer::record_dependencies(outputs.iter().map(|b| &b.memory), input_buffers(call));
-    call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
 /// Records, after a launch outside dispatch, that the arrays in `written` depend on the arrays in `used`. A fault that affects an array in

@@ -1,17 +1,20 @@
-//! CUDA kernels of the family `Sparse`: products of matrices in compressed row format (CSR) with dense vectors and matrices. A team of up
-//! to 32 threads shares each short row. A warp or a whole block shares each longer row.
+//! CUDA kernels of the family `Sparse`: products of matrices in compressed row format (CSR) with dense vectors, dense matrices and each
+//! other. In products with dense arrays, a team of up to 32 threads shares each short row. A warp or a whole block shares each longer row.
 //!
-//! Products of two sparse matrices, sampled products and triangular solves are declined here. They run as compositions of other operations.
+//! Sampled products and triangular solves are declined here. They run as compositions of other operations.
+
+mod product;
 
 use cuprum_core::call::Sparse;
-use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
+use cuprum_core::{Array, Call, DType, Outcome, Reason, Result, StoredArray, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
 
-static SPARSE_SOURCE: KernelSource = KernelSource { name: "sparse.cu", text: include_str!("../kernels/sparse.cu") };
+static SPARSE_SOURCE: KernelSource =
+    KernelSource { name: "sparse.cu", text: concat!(include_str!("../kernels/sparse.cuh"), include_str!("../kernels/sparse.cu")) };
 
 /// Maximum number of blocks in the y dimension of a grid.
 const MAX_GRID_Y: usize = 65_535;
@@ -60,22 +63,38 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
     let indices = [DType::I32, DType::I64].into_iter().cycle();
     let listed = dtypes.zip(shapes).zip(indices);
-    listed.map(|((dtype, (team, per)), index)| SPARSE_SOURCE.named_source(&KernelShape { team, per }.defines(dtype, index))).collect()
+    let dense = listed.map(|((dtype, (team, per)), index)| SPARSE_SOURCE.named_source(&KernelShape { team, per }.defines(dtype, index)));
+    dense.chain(product::compile_check_sources()).collect()
+}
+
+/// Checks the dtypes and layouts of the inputs of a product of a matrix with `b`, whose first inputs are `indptr` and `indices`. The
+/// error is the reason to decline.
+fn check_arrays(inputs: &[StoredArray], values: DType, b: DType) -> std::result::Result<(), Reason> {
+    if matches!(values, DType::F16 | DType::BF16) || values != b {
+        return Err(Reason::new("values of 16-bit floats, or of two dtypes"));
+    }
+    if !matches!(inputs[1].dtype(), DType::I32 | DType::I64) || inputs[0].dtype() != inputs[1].dtype() {
+        return Err(Reason::new("indices that are neither int32 nor int64"));
+    }
+    if inputs.iter().any(|a| !a.layout().is_c_contiguous()) {
+        return Err(Reason::new("an array that is not contiguous"));
+    }
+    Ok(())
 }
 
 /// Runs a call of the kernel family `Sparse`.
 pub fn run_call(call: &Call) -> Result<Outcome> {
+    if let Work::Sparse(Sparse::Product { columns }) = call.work {
+        return product::run_product(call, columns);
+    }
     let (Work::Sparse(Sparse::Multiply), [indptr, indices, values, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
-        decline!("not a product of a sparse matrix with a dense array");
+        decline!("a sampled product or a triangular solve");
     };
-    if matches!(values.dtype(), DType::F16 | DType::BF16) || values.dtype() != b.dtype() || spec.dtype != b.dtype() {
-        decline!("a product of {} with {}", values.dtype(), b.dtype());
+    if let Err(reason) = check_arrays(call.inputs, values.dtype(), b.dtype()) {
+        return Ok(Outcome::Declined(reason));
     }
-    if !matches!(indices.dtype(), DType::I32 | DType::I64) || indptr.dtype() != indices.dtype() {
-        decline!("indices of {}", indices.dtype());
-    }
-    if call.inputs.iter().any(|a| !a.layout().is_c_contiguous()) || !spec.layout.is_c_contiguous() {
-        decline!("an array that is not contiguous");
+    if spec.dtype != b.dtype() || !spec.layout.is_c_contiguous() {
+        decline!("an output of another dtype or layout");
     }
     let (columns, width) = match b.shape() {
         [columns] => (*columns, None),

@@ -1,0 +1,252 @@
+//! Products of two matrices in compressed row format. Rows are classified by their number of products; each class has kernels that count
+//! the columns of its rows, and kernels that compute the elements. The call waits for the device twice, for the classes and for the length.
+
+use std::sync::Arc;
+
+use cuprum_core::device::Buffer;
+use cuprum_core::{Array, Call, DType, Error, Layout, Outcome, Result, StoredArray, decline};
+use smallvec::SmallVec;
+
+use super::{check_arrays, computed_dtype};
+use crate::codegen::ctype;
+use crate::compile::module::Args;
+use crate::device::{self, CudaBuffer, WithCallContext};
+use crate::driver::Context;
+use crate::families::kernel::{DEFAULT_THREADS, KernelSource, grid_for_items};
+
+static PRODUCT_SOURCE: KernelSource = KernelSource {
+    name: "sparse_product.cu",
+    text: concat!(include_str!("../../kernels/sparse.cuh"), include_str!("../../kernels/sparse_product.cu")),
+};
+
+/// Number of 64-bit numbers of the struct `Counters` in sparse_product.cu, and the indices of its fields.
+const COUNTERS: usize = 8;
+const TOTAL: usize = 0;
+const LARGE_ROWS: usize = 1;
+const HAS_CLASS: usize = 4;
+/// Classes of rows, as in sparse_product.cu.
+const SMALL: usize = 1;
+const MEDIUM: usize = 2;
+/// Number of hash table entries of a small and of a medium row, as in sparse_product.cu.
+const SMALL_TABLE: usize = 256;
+const MEDIUM_TABLE: usize = 1024;
+/// Maximum memory for the columns of large rows, in bytes, unless a single block needs more.
+const MAX_LARGE_ROW_BYTES: usize = 256 << 20;
+
+fn kernel_defines(dtype: DType, index: DType) -> [(&'static str, &'static str); 2] {
+    [("T", ctype(computed_dtype(dtype))), ("I", ctype(index))]
+}
+
+/// Returns names and sources of the kernels, for compile checks without a device: every dtype, and both index types.
+pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
+    let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
+    let indices = [DType::I32, DType::I64].into_iter().cycle();
+    dtypes.zip(indices).map(|(dtype, index)| PRODUCT_SOURCE.named_source(&kernel_defines(dtype, index)))
+}
+
+/// A matrix in the layout of the struct `Matrix` in sparse.cuh: three addresses, then the numbers of rows, columns and elements.
+fn matrix_argument([indptr, indices, values]: [&StoredArray; 3], columns: usize) -> Result<[u64; 6]> {
+    let addresses = [device::pointer_to_read(indptr)?, device::pointer_to_read(indices)?, device::pointer_to_read(values)?];
+    let rows = indptr.layout().size().saturating_sub(1);
+    Ok([addresses[0], addresses[1], addresses[2], rows as u64, columns as u64, indices.layout().size() as u64])
+}
+
+/// Returns the number of threads of a block of the kernel that computes rows with hash tables of `entries` entries, whose sums have
+/// `sum_bytes` bytes: as in sparse_product.cu, the tables of its warps fit in 48 KiB.
+fn table_threads(entries: usize, sum_bytes: usize) -> u32 {
+    let fits = |warps: &u32| *warps as usize * entries * (size_of::<i32>() + sum_bytes) <= 48 << 10;
+    32 * [8, 4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+/// Runs the product of two matrices, of which the second has `columns` columns.
+pub(super) fn run_product(call: &Call, columns: usize) -> Result<Outcome> {
+    let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = call.inputs else { decline!("not a product of two matrices") };
+    for matrix in [&call.inputs[..3], &call.inputs[3..]] {
+        if let Err(reason) = check_arrays(matrix, a_values.dtype(), b_values.dtype()) {
+            return Ok(Outcome::Declined(reason));
+        }
+    }
+    let (rows, inner) = (a_indptr.layout().size().saturating_sub(1), b_indptr.layout().size().saturating_sub(1));
+    if i32::try_from(rows.max(columns)).is_err() {
+        decline!("more than 2^31 rows or columns");
+    }
+    if a_indices.dtype() != b_indices.dtype() {
+        decline!("indices of two dtypes");
+    }
+    let context = device::context(call.device)?;
+    let product = Product {
+        call,
+        context,
+        a: matrix_argument([a_indptr, a_indices, a_values], inner)?,
+        b: matrix_argument([b_indptr, b_indices, b_values], columns)?,
+        rows,
+        columns,
+        dtype: a_values.dtype(),
+        index: a_indices.dtype(),
+    };
+    product.run()
+}
+
+/// A product of two matrices in compressed row format.
+struct Product<'a> {
+    call: &'a Call<'a>,
+    context: &'static Context,
+    a: [u64; 6],
+    b: [u64; 6],
+    rows: usize,
+    columns: usize,
+    dtype: DType,
+    index: DType,
+}
+
+/// Memory with one set of columns for each block that computes large rows.
+struct LargeRows {
+    blocks: u32,
+    /// A bit per block and column, all 0.
+    bits: Arc<CudaBuffer>,
+    /// A sum per block and column, uninitialised.
+    sums: Arc<CudaBuffer>,
+}
+
+impl Product<'_> {
+    fn allocate(&self, count: usize, item: usize) -> Result<Arc<CudaBuffer>> {
+        device::allocate(self.call, count.saturating_mul(item))
+    }
+
+    /// Launches the kernel `name` in blocks of `threads` threads. `args` match its parameters.
+    fn launch(&self, name: &str, grid: [u32; 3], threads: u32, args: &mut Args) -> Result<()> {
+        let mut queue = || {
+            let function = PRODUCT_SOURCE.kernel(self.context, name, &kernel_defines(self.dtype, self.index))?;
+            // SAFETY: each caller passes the parameters of its kernel. Arrays have the extents that the caller allocates, or that the call
+            // guarantees; kernels check every number in `indptr` and `indices` of the inputs.
+            unsafe { function.launch(grid, [threads, 1, 1], 0, args.pointers()) }
+        };
+        queue().with_call_context(self.call)
+    }
+
+    fn read_counters(&self, counters: &CudaBuffer) -> Result<[u64; COUNTERS]> {
+        let mut bytes = [0; 8 * COUNTERS];
+        self.context.copy_to_host(&mut bytes, counters.memory(), 0).with_call_context(self.call)?;
+        let mut numbers = [0; COUNTERS];
+        for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *number = u64::from_le_bytes(*bytes);
+        }
+        Ok(numbers)
+    }
+
+    fn run(&self) -> Result<Outcome> {
+        let Product { call, context, a, b, rows, .. } = self;
+        let (classes, counts) = (self.allocate(*rows, 1)?, self.allocate(*rows, size_of::<i32>())?);
+        let (large, counters) = (self.allocate(*rows, size_of::<i32>())?, self.allocate(COUNTERS, 8)?);
+        let [classes_at, counts_at, large_at, counters_at] = [&classes, &counts, &large, &counters].map(|buffer| buffer.pointer());
+        context.fill(counters.memory(), 0, [0u8; 4], 2 * COUNTERS).with_call_context(call)?;
+        let fault = context.fault_pointer().with_call_context(call)?;
+        let op = device::fault_operation_id(call.op, 1);
+        let by_warp = grid_for_items(32 * (*rows).max(1) as u64, DEFAULT_THREADS);
+
+        let mut args = Args::new();
+        args.push(&classes_at).push(&counts_at).push(&large_at).push(&counters_at).push(a).push(b).push(&fault).push(&op);
+        self.launch("classify_rows", by_warp, DEFAULT_THREADS, &mut args)?;
+        let found = self.read_counters(&counters)?;
+        let has_class = |class: usize| found[HAS_CLASS + class] != 0;
+
+        let by_table =
+            [("small", SMALL, SMALL_TABLE), ("medium", MEDIUM, MEDIUM_TABLE)].into_iter().filter(|(_, class, _)| has_class(*class));
+        for (name, ..) in by_table.clone() {
+            let mut args = Args::new();
+            args.push(&counts_at).push(&classes_at).push(a).push(b).push(&fault).push(&op);
+            self.launch(&format!("count_{name}_rows"), by_warp, DEFAULT_THREADS, &mut args)?;
+        }
+        let large_rows = self.allocate_large_rows(found[LARGE_ROWS])?;
+        if let Some(memory) = &large_rows {
+            let bits = memory.bits.pointer();
+            let mut args = Args::new();
+            args.push(&counts_at).push(&large_at).push(&counters_at).push(&bits).push(a).push(b).push(&fault).push(&op);
+            self.launch("count_large_rows", [memory.blocks, 1, 1], DEFAULT_THREADS, &mut args)?;
+        }
+
+        let indptr = self.allocate(*rows + 1, self.index.itemsize())?;
+        let total = self.write_indptr(&indptr, counts_at, &counters)?;
+        if self.index == DType::I32 && i32::try_from(total).is_err() {
+            return Err(Error::value(call.op.name(), format!("{total} elements need int64 indices")));
+        }
+        let (indices, values) = (self.allocate(total, self.index.itemsize())?, self.allocate(total, self.dtype.itemsize())?);
+        let [indptr_at, indices_at, values_at] = [&indptr, &indices, &values].map(|buffer| buffer.pointer());
+        for (name, _, entries) in by_table {
+            let mut args = Args::new();
+            args.push(&indices_at).push(&values_at).push(&indptr_at).push(&classes_at).push(a).push(b);
+            let threads = table_threads(entries, self.sum_bytes());
+            let grid = grid_for_items(32 * (*rows).max(1) as u64, threads);
+            self.launch(&format!("multiply_{name}_rows"), grid, threads, &mut args)?;
+        }
+        if let Some(memory) = &large_rows {
+            let (bits, sums) = (memory.bits.pointer(), memory.sums.pointer());
+            let mut args = Args::new();
+            args.push(&indices_at).push(&values_at).push(&indptr_at).push(&large_at).push(&counters_at).push(&bits).push(&sums);
+            args.push(a).push(b);
+            self.launch("multiply_large_rows", [memory.blocks, 1, 1], DEFAULT_THREADS, &mut args)?;
+        }
+        self.finish([(*rows + 1, indptr), (total, indices), (total, values)])
+    }
+
+    /// Returns the size of an accumulator in bytes: at least 4.
+    fn sum_bytes(&self) -> usize {
+        self.dtype.itemsize().max(size_of::<u32>())
+    }
+
+    /// Allocates the memory for `count` large rows; `None` if there are none.
+    fn allocate_large_rows(&self, count: u64) -> Result<Option<LargeRows>> {
+        if count == 0 {
+            return Ok(None);
+        }
+        let words = self.columns.div_ceil(32);
+        let per_block = words * 4 + self.columns.saturating_mul(self.sum_bytes());
+        let most = 4 * self.context.info().sm_count as usize;
+        let blocks = usize::try_from(count).unwrap_or(most).min(most).min(MAX_LARGE_ROW_BYTES / per_block).max(1);
+        let bits = self.allocate(blocks * words, 4)?;
+        self.context.fill(bits.memory(), 0, [0u8; 4], blocks * words).with_call_context(self.call)?;
+        let sums = self.allocate(blocks.saturating_mul(self.columns), self.sum_bytes())?;
+        Ok(Some(LargeRows { blocks: blocks as u32, bits, sums }))
+    }
+
+    /// Writes the running sums of the counts of all rows to `indptr`. Returns the total.
+    fn write_indptr(&self, indptr: &CudaBuffer, counts: u64, counters: &CudaBuffer) -> Result<usize> {
+        let blocks = self.rows.div_ceil(DEFAULT_THREADS as usize).max(1);
+        let block_sums = self.allocate(blocks, 8)?;
+        let (sums_at, indptr_at, counters_at) = (block_sums.pointer(), indptr.pointer(), counters.pointer());
+        let grid = [blocks as u32, 1, 1];
+        let mut args = Args::new();
+        args.push(&sums_at).push(&counts).push(&self.rows);
+        self.launch("sum_counts", grid, DEFAULT_THREADS, &mut args)?;
+        let mut args = Args::new();
+        args.push(&sums_at).push(&blocks).push(&counters_at);
+        self.launch("scan_block_sums", [1, 1, 1], DEFAULT_THREADS, &mut args)?;
+        let mut args = Args::new();
+        args.push(&indptr_at).push(&sums_at).push(&counts).push(&self.rows);
+        self.launch("write_indptr", grid, DEFAULT_THREADS, &mut args)?;
+        let total = self.read_counters(counters)?[TOTAL];
+        usize::try_from(total).map_err(|_| Error::value(self.call.op.name(), format!("a kernel counted {total} elements")))
+    }
+
+    /// Returns the outputs, given the length and memory of each.
+    fn finish(&self, outputs: [(usize, Arc<CudaBuffer>); 3]) -> Result<Outcome> {
+        let buffers = outputs.each_ref().map(|(_, buffer)| buffer.clone());
+        device::record_outputs(self.call, &buffers);
+        let arrays = outputs
+            .into_iter()
+            .zip(self.call.outputs)
+            .map(|((length, buffer), spec)| StoredArray::new(spec.dtype, Layout::contiguous(&[length])?, buffer as Arc<dyn Buffer>));
+        Ok(Outcome::Done(arrays.collect::<Result<SmallVec<_>>>()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_fit_in_shared_memory() {
+        assert_eq!([4, 8, 16].map(|bytes| table_threads(SMALL_TABLE, bytes)), [256; 3]);
+        assert_eq!([4, 8, 16].map(|bytes| table_threads(MEDIUM_TABLE, bytes)), [128, 128, 64]);
+    }
+}
