@@ -111,6 +111,7 @@ GPU = [
     row("spmm_power_f32_256Kx32_64", "power", M // 4, 32, "float32", 64),
     row("spmm_banded_f32_1Mx16_32", "banded", M, 16, "float32", 32),
     row("spgemm_regular_f32_64Kx16", "regular", M // 16, 16, "float32"),
+    row("spgemm_power_f32_64Kx16", "power", M // 16, 16, "float32"),
     row("spgemm_banded_f32_256Kx16", "banded", M // 4, 16, "float32"),
 ]
 CPU = [

@@ -78,6 +78,7 @@ pub static SUITE: Suite = Suite {
         "spmm_power_f32_256Kx32_64": matrix(Kind::PowerLaw, M / 4, 32, DType::F32, 64) => |x| times_dense(x), flops M * 16 * 64;
         "spmm_banded_f32_1Mx16_32": matrix(Kind::Banded, M, 16, DType::F32, 32) => |x| times_dense(x), flops 2 * M * 16 * 32;
         "spgemm_regular_f32_64Kx16": matrix(Kind::Regular, M / 16, 16, DType::F32, 0) => |x| squared(x);
+        "spgemm_power_f32_64Kx16": matrix(Kind::PowerLaw, M / 16, 16, DType::F32, 0) => |x| squared(x);
         "spgemm_banded_f32_256Kx16": matrix(Kind::Banded, M / 4, 16, DType::F32, 0) => |x| squared(x);
     },
     missing: &[],

@@ -1,8 +1,10 @@
 //! Products of sparse matrices on a real device, against dense products and against the composites.
 
+use std::collections::BTreeMap;
+
 use cuprum_backend_cuda as _;
 use cuprum_core::ops::sparse::{CsrParts, SPARSE_MULTIPLY, multiply, product, solve_triangular};
-use cuprum_core::{DType, Error, Family, NdArray, Result, explain, ops::linalg::Triangle, zeros};
+use cuprum_core::{Complex, DType, Element, Error, Family, NdArray, Result, explain, ops::linalg::Triangle, zeros};
 
 use crate::try_on_device;
 
@@ -76,6 +78,91 @@ fn products_of_two_sparse_matrices() {
         let b = dense(&[90], DType::F64)?;
         let squared = CsrParts { indptr: &p, indices: &i, values: &v, columns: 90 };
         assert!(multiply(squared, &b)?.to_bytes()? == multiply(m, &multiply(m, &b)?)?.to_bytes()?);
+        Ok(())
+    });
+}
+
+/// `indptr`, `indices` and `values` of a matrix.
+type HostMatrix<T> = (Vec<i64>, Vec<i64>, Vec<T>);
+
+/// Returns the product of two matrices. Its sums add their terms in the order of the elements of the first matrix.
+fn product_on_host<T: Copy>(a: &HostMatrix<T>, b: &HostMatrix<T>, times: fn(T, T) -> T, plus: fn(T, T) -> T) -> HostMatrix<T> {
+    let mut out: HostMatrix<T> = (vec![0], Vec::new(), Vec::new());
+    for row in a.0.windows(2) {
+        let mut sums = BTreeMap::new();
+        for at in row[0] as usize..row[1] as usize {
+            let inner = a.1[at] as usize;
+            for p in b.0[inner] as usize..b.0[inner + 1] as usize {
+                let term = times(a.2[at], b.2[p]);
+                sums.entry(b.1[p]).and_modify(|sum| *sum = plus(*sum, term)).or_insert(term);
+            }
+        }
+        out.1.extend(sums.keys());
+        out.2.extend(sums.values());
+        out.0.push(out.1.len() as i64);
+    }
+    out
+}
+
+/// Multiplies two matrices on the device and on the host, and compares structure and bits.
+fn check_product<T: Element>(a: [&NdArray; 3], b: [&NdArray; 3], columns: usize, times: fn(T, T) -> T, plus: fn(T, T) -> T) -> Result<()> {
+    let host = |m: [&NdArray; 3]| Ok::<_, Error>((read_integers(m[0])?, read_integers(m[1])?, m[2].to_vec::<T>()?));
+    fn parts([indptr, indices, values]: [&NdArray; 3], columns: usize) -> CsrParts<'_> {
+        CsrParts { indptr, indices, values, columns }
+    }
+    let (inner, index) = (b[0].size() - 1, a[1].dtype());
+    let (got, records) = explain(|| product(parts(a, inner), parts(b, columns)));
+    assert!(records.iter().any(|r| r.family == Family::Sparse && r.served_by == Some("cuda")), "{records:?}");
+    let (indptr, indices, values) = got?;
+    let want = product_on_host(&host(a)?, &host(b)?, times, plus);
+    assert_eq!([indptr.dtype(), indices.dtype(), values.dtype()], [index, index, T::DTYPE]);
+    assert!(read_integers(&indptr)? == want.0 && read_integers(&indices)? == want.1, "{} structure", T::DTYPE);
+    assert!(values.to_bytes()? == NdArray::from_slice(&want.2)?.to_bytes()?, "{} values", T::DTYPE);
+    Ok(())
+}
+
+fn read_integers(a: &NdArray) -> Result<Vec<i64>> {
+    a.astype(DType::I64)?.to_vec()
+}
+
+/// Products of every class of rows: without elements, with few, and with so many that their products exceed the hash tables.
+#[test]
+fn products_of_sparse_matrices_have_ordered_sums() {
+    try_on_device(|_| {
+        let mixed: Vec<usize> = (0..500).map(|n| if n % 97 == 5 { 400 } else { n % 14 }).collect();
+        let hubs: Vec<usize> = (0..300).map(|n| if n % 50 == 0 { 900 } else { 3 }).collect();
+        let shapes: [(&[usize], &[usize], usize); 7] = [
+            (&[0, 0], &[1, 0, 2], 4),
+            (&[1], &[1], 1),
+            (&[7; 90], &[7; 90], 90),
+            (&[16; 200], &[16; 150], 5000),
+            (&[32; 64], &[8; 80], 33),
+            (&mixed, &mixed, 700),
+            (&hubs, &[5; 1000], 100_003),
+        ];
+        for (n, (lengths, other, columns)) in shapes.into_iter().enumerate() {
+            let index = if n % 2 == 0 { DType::I32 } else { DType::I64 };
+            macro_rules! check {
+                ($($t:ty: $times:expr, $plus:expr, $value:expr;)*) => {$({
+                    // Sums of reciprocals depend on the order of their terms.
+                    let value: fn(NdArray) -> Result<NdArray> = $value;
+                    let made = |lengths: &[usize], columns| matrix(lengths, columns, <$t>::DTYPE, index);
+                    let ([p, i, v], [q, j, w]) = (made(lengths, other.len())?, made(other, columns)?);
+                    let (v, w) = (value(v)?.eval()?.clone(), value(w)?.eval()?.clone());
+                    check_product::<$t>([&p, &i, &v], [&q, &j, &w], columns, $times, $plus)?;
+                })*};
+            }
+            check! {
+                bool: |a, b| a & b, |a, b| a | b, Ok;
+                u8: u8::wrapping_mul, u8::wrapping_add, Ok;
+                i32: i32::wrapping_mul, i32::wrapping_add, Ok;
+                i64: i64::wrapping_mul, i64::wrapping_add, Ok;
+                f32: |a, b| a * b, |a, b| a + b, |v| v.add(2.5)?.reciprocal();
+                f64: |a, b| a * b, |a, b| a + b, |v| v.add(2.5)?.reciprocal();
+                Complex<f32>: |a, b| a * b, |a, b| a + b, |v| v.add(2.5)?.reciprocal();
+                Complex<f64>: |a, b| a * b, |a, b| a + b, |v| v.add(2.5)?.reciprocal();
+            }
+        }
         Ok(())
     });
 }
