@@ -1,9 +1,11 @@
 //! CUDA kernels of the family `Sparse`: products of matrices in compressed row format (CSR) with dense vectors, dense matrices and each
 //! other. In products with dense arrays, a team of up to 32 threads shares each short row. A warp or a whole block shares each longer row.
+//! Large products with a vector are split into tiles of equally many elements if the lengths of the rows differ.
 //!
 //! Sampled products and triangular solves are declined here. They run as compositions of other operations.
 
 mod product;
+mod split;
 
 use cuprum_core::call::Sparse;
 use cuprum_core::{Array, Call, DType, Outcome, Reason, Result, StoredArray, Work, decline};
@@ -59,12 +61,21 @@ impl KernelShape {
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype, and several shapes.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
-    let indices = [DType::I32, DType::I64].into_iter().cycle();
-    let listed = dtypes.zip(shapes).zip(indices);
-    let dense = listed.map(|((dtype, (team, per)), index)| SPARSE_SOURCE.named_source(&KernelShape { team, per }.defines(dtype, index)));
-    dense.chain(product::compile_check_sources()).collect()
+    let listed = checked_dtypes().zip(shapes);
+    let dense = listed.map(|((dtype, index), (team, per))| SPARSE_SOURCE.named_source(&KernelShape { team, per }.defines(dtype, index)));
+    dense.chain(product::compile_check_sources()).chain(split::compile_check_sources()).collect()
+}
+
+/// Returns the dtypes and index types of the sources that are compiled in checks without a device: every dtype, and both index types.
+fn checked_dtypes() -> impl Iterator<Item = (DType, DType)> {
+    let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
+    dtypes.zip([DType::I32, DType::I64].into_iter().cycle())
+}
+
+/// Returns the macro definitions of kernels that depend on the dtypes alone.
+fn dtype_defines(dtype: DType, index: DType) -> [(&'static str, &'static str); 2] {
+    [("T", ctype(computed_dtype(dtype))), ("I", ctype(index))]
 }
 
 /// Checks the dtypes and layouts of the inputs of a product of a matrix with `b`, whose first inputs are `indptr` and `indices`. The
@@ -109,6 +120,11 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         *address = device::pointer_to_read(input)?;
     }
     let op = device::fault_operation_id(call.op, 1);
+    let split = match width {
+        None => split::queue_split(call, &addresses, [rows, columns, count], op)?,
+        Some(_) => None,
+    };
+    let irregular = split.as_ref().map_or(0, |flag| flag.pointer());
     let queue = || {
         let (name, shape) = match width {
             None => ("csr_times_vector", KernelShape::for_vector(count, rows)),
@@ -124,9 +140,10 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             args.push(address);
         }
         args.push(&rows).push(&columns).push(&count);
-        if let Some(width) = &width {
-            args.push(width);
-        }
+        match &width {
+            Some(width) => args.push(width),
+            None => args.push(&irregular),
+        };
         args.push(&fault).push(&op);
         // SAFETY: the arguments match the kernel. `indptr` has `rows + 1` elements, `indices` and `values` have `count`, `b` has `columns`
         // rows, the output has `rows` rows, and both have `width` elements per row (1 for vectors). The kernel checks every number in

@@ -7,8 +7,8 @@ use cuprum_core::device::Buffer;
 use cuprum_core::{Array, Call, DType, Error, Layout, Outcome, Result, StoredArray, decline};
 use smallvec::SmallVec;
 
-use super::{check_arrays, computed_dtype};
-use crate::codegen::ctype;
+use super::split::accumulator_bytes;
+use super::{check_arrays, checked_dtypes, dtype_defines};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -33,15 +33,9 @@ const MEDIUM_TABLE: usize = 1024;
 /// Maximum memory for the columns of large rows, in bytes, unless a single block needs more.
 const MAX_LARGE_ROW_BYTES: usize = 256 << 20;
 
-fn kernel_defines(dtype: DType, index: DType) -> [(&'static str, &'static str); 2] {
-    [("T", ctype(computed_dtype(dtype))), ("I", ctype(index))]
-}
-
-/// Returns names and sources of the kernels, for compile checks without a device: every dtype, and both index types.
+/// Returns names and sources of the kernels, for compile checks without a device.
 pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
-    let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
-    let indices = [DType::I32, DType::I64].into_iter().cycle();
-    dtypes.zip(indices).map(|(dtype, index)| PRODUCT_SOURCE.named_source(&kernel_defines(dtype, index)))
+    checked_dtypes().map(|(dtype, index)| PRODUCT_SOURCE.named_source(&dtype_defines(dtype, index)))
 }
 
 /// A matrix in the layout of the struct `Matrix` in sparse.cuh: three addresses, then the numbers of rows, columns and elements.
@@ -116,7 +110,7 @@ impl Product<'_> {
     /// Launches the kernel `name` in blocks of `threads` threads. `args` match its parameters.
     fn launch(&self, name: &str, grid: [u32; 3], threads: u32, args: &mut Args) -> Result<()> {
         let mut queue = || {
-            let function = PRODUCT_SOURCE.kernel(self.context, name, &kernel_defines(self.dtype, self.index))?;
+            let function = PRODUCT_SOURCE.kernel(self.context, name, &dtype_defines(self.dtype, self.index))?;
             // SAFETY: each caller passes the parameters of its kernel. Arrays have the extents that the caller allocates, or that the call
             // guarantees; kernels check every number in `indptr` and `indices` of the inputs.
             unsafe { function.launch(grid, [threads, 1, 1], 0, args.pointers()) }
@@ -189,9 +183,8 @@ impl Product<'_> {
         self.finish([(*rows + 1, indptr), (total, indices), (total, values)])
     }
 
-    /// Returns the size of an accumulator in bytes: at least 4.
     fn sum_bytes(&self) -> usize {
-        self.dtype.itemsize().max(size_of::<u32>())
+        accumulator_bytes(self.dtype)
     }
 
     /// Allocates the memory for `count` large rows; `None` if there are none.
