@@ -3,7 +3,7 @@
     python3 ratios.py [--subject cuprum] [--key us] [--limit GB_s=45] FILE|NAME=FILE ...
 
 NAME=FILE sets the peer name of the file's lines (`before=old.json`). The minimum of several runs of a workload counts. Times are
-medians (`us`, or `gpu_us` on a GPU); `--key min_us` compares minima. `--limit GB_s=45` adds the percentage of that rate that the
+medians (`us`, or `gpu_us` on a GPU); `--key min_us` compares minima, `--key extra_MB` peaks of memory. `--limit GB_s=45` adds the percentage of that rate that the
 subject reaches; `--limit GB_s=copy_f32_128M` uses the subject's rate in that row as the limit.
 """
 import argparse
@@ -14,7 +14,7 @@ import sys
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("files", nargs="+")
 parser.add_argument("--subject", default="cuprum")
-parser.add_argument("--key", help="us, min_us, gpu_us or cpu_us; default: gpu_us if present, else us")
+parser.add_argument("--key", help="us, min_us, gpu_us, cpu_us or extra_MB; default: gpu_us if present, else us")
 parser.add_argument("--limit", action="append", default=[], help="GB_s or GFLOP_s = a number or a workload")
 args = parser.parse_args()
 
@@ -52,6 +52,8 @@ limits = {unit: limit(unit, value) for unit, _, value in (text.partition("=") fo
 
 
 def show(time):
+    if args.key == "extra_MB":
+        return "" if time is None else f"{time:.1f}"
     return "" if time is None else f"{time / 1e3:.2f}" if time >= 100 else f"{time / 1e3:.5f}"
 
 
@@ -64,7 +66,8 @@ def share(workload):
     return next((f"{100 * line[unit] / limit:.0f} %" for unit, limit in limits.items() if unit in line), "")
 
 
-head = ["workload", f"{args.subject} ms"] + [f"{peer} ms" for peer in others] + [f"x {peer}" for peer in others]
+unit = "MB" if args.key == "extra_MB" else "ms"
+head = ["workload", f"{args.subject} {unit}"] + [f"{peer} {unit}" for peer in others] + [f"x {peer}" for peer in others]
 best = len(others) > 1
 head += ["x best"] * best + ["% of limit"] * bool(limits)
 print("|", " | ".join(head), "|")

@@ -1,12 +1,13 @@
 //! Benchmark of named workloads. `--json` prints JSON lines, which `benches/ratios.py` joins with those of `benches/peers/`.
 //!
-//!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions|kernels|linalg|linalg_cpu|sparse|sparse_cpu|mesh] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
+//!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|products|contractions|kernels|linalg|linalg_cpu|sparse|sparse_cpu|mesh] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
 //!                                      [--device cuda] [--ranks 2] [--quick] [--orders 'auto;;cub;cutensor,cub' [--rounds 3]]
 //!
 //! Suites:
 //!
 //! - `works` (default): the workloads of the tour, on any device; peer `peers/works.py`
 //! - `cpu`, `gpu`: peers `peers/cpu.py` and `peers/gpu.py`
+//! - `products`: products followed by elementwise operations; peer `peers/gpu.py --suite products`
 //! - `scale`: sizes from 2^8 to 2^30; on a GPU with `--device cuda`; peers `peers/cpu.py --suite scale`, `peers/gpu.py --suite scale`
 //! - `kernels`: user-defined operations, on any device; peer `peers/kernels.py`
 //! - `linalg`, `linalg_cpu`: decompositions, and transforms on a GPU; peer `peers/linalg.py`
@@ -15,7 +16,8 @@
 //! - `mesh`: weak scaling over `--ranks` devices; peer `peers/mesh.py`
 //!
 //! Times are medians in microseconds. On the CPU `us` covers the call and its evaluation, and `min_us` is the minimum. On a GPU `gpu_us`
-//! is device time between events, and `cpu_us` host time of the call.
+//! is device time between events, and `cpu_us` host time of the call. `extra_MB` is the peak of the device memory in use during one call,
+//! less the memory in use before it: the result and temporary arrays.
 //!
 //! `gpu` starts with the host time of bare launches, a lower bound for every call: `bare_launch` in a loop, and `bare_launch_waited`
 //! after a 40 us wait, in which caches cool down, as for the workloads.
@@ -231,7 +233,18 @@ fn on_gpu(w: &Workload, inputs: &mut [NdArray], device: Device, seconds: f64) ->
     let mut line = json!({"peer": "cuprum", "workload": w.name, "gpu_us": round(on_device.median), "min_us": round(on_device.min),
         "cpu_us": round(host.median), "served_by": timing.served_by()});
     rates(&mut line, w, on_device.median);
+    line["extra_MB"] = json!(round(peak_memory(w, inputs, device)? as f64 / 1e6));
     Ok(line)
+}
+
+/// Returns the peak of the device memory in use during one call, less the memory in use before it, in bytes.
+fn peak_memory(w: &Workload, inputs: &mut [NdArray], device: Device) -> Result<usize> {
+    device.synchronize()?;
+    device.reset_peak_memory()?;
+    let before = device.memory_stats()?.used;
+    (w.run)(inputs)?.eval()?;
+    device.synchronize()?;
+    Ok(device.memory_stats()?.peak.saturating_sub(before))
 }
 
 fn rates(line: &mut Value, w: &Workload, us: f64) {

@@ -12,7 +12,8 @@ import time
 import lines
 
 parser = lines.options(__doc__, ["cupy", "torch"])
-parser.add_argument("--suite", default="gpu", choices=["gpu", "scale"])
+parser.add_argument("--suite", default="gpu", choices=["gpu", "scale", "products"])
+parser.add_argument("--compile", action="store_true", help="torch.compile, for the suite `products`")
 parser.add_argument("--name", default="")
 parser.add_argument("--repeat", type=int, default=20)
 parser.add_argument("--seconds", type=float, default=2.0, help="time after which a workload has no further calls, if there was one")
@@ -49,6 +50,23 @@ class CuPy:
 
     def free(self):
         self.xp.get_default_memory_pool().free_all_blocks()
+
+    def extra_bytes(self, call):
+        """The memory that one call adds to the pool: result and temporary arrays."""
+        pool = self.xp.get_default_memory_pool()
+        pool.free_all_blocks()
+        before = pool.total_bytes()
+        call()
+        return pool.total_bytes() - before
+
+    erf = None
+
+    def softmax(self, a):
+        e = self.xp.exp(a - a.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    def relu(self, a):
+        return self.xp.maximum(a, 0)
 
     def sum(self, a, axis=None):
         return a.sum(axis=axis)
@@ -196,6 +214,23 @@ class Torch(CuPy):
 
     def free(self):
         self.xp.cuda.empty_cache()
+
+    def extra_bytes(self, call):
+        self.xp.cuda.synchronize()
+        self.xp.cuda.reset_peak_memory_stats()
+        before = self.xp.cuda.memory_allocated()
+        call()
+        self.xp.cuda.synchronize()
+        return self.xp.cuda.max_memory_allocated() - before
+
+    def erf(self, a):
+        return self.xp.special.erf(a)
+
+    def softmax(self, a):
+        return self.xp.softmax(a, dim=-1)
+
+    def relu(self, a):
+        return self.xp.relu(a)
 
     def sum(self, a, axis=None):
         return a.sum() if axis is None else a.sum(dim=axis)
@@ -478,10 +513,57 @@ def timed(make, call, moved, flops):
         host.append((time.perf_counter() - start) * 1e6)
         device.append(peer.elapsed_us(before, peer.event()))
     us = statistics.median(device)
-    line = {"gpu_us": round(us, 2), "min_us": round(min(device), 2), "cpu_us": round(statistics.median(host), 2)}
+    extra = round(peer.extra_bytes(lambda: call(*inputs)) / 1e6, 2)
+    line = {"extra_MB": extra, "gpu_us": round(us, 2), "min_us": round(min(device), 2), "cpu_us": round(statistics.median(host), 2)}
     return line | lines.rates(us, moved, flops)
 
 
-works = {"gpu": WORKS, "scale": scale_works()}[args.suite]
+def product_works():
+    """Products followed by elementwise operations."""
+
+    def made(side, dtype, *shapes):
+        return lambda: tuple(R(*(side if n == 0 else n for n in shape), dtype=dtype) for shape in shapes)
+
+    def bias_relu(x, w, b):
+        return peer.relu(x @ w + b - 1024)
+
+    def tf32(x, w, b):
+        xp.backends.cuda.matmul.allow_tf32 = True
+        try:
+            return bias_relu(x, w, b)
+        finally:
+            xp.backends.cuda.matmul.allow_tf32 = False
+
+    def gelu(x, w, b):
+        h = x @ w / 1024 + b
+        return h * 0.5 * (peer.erf(h * 0.5**0.5) + 1)
+
+    def residual(x, w, r):
+        return x @ w + r
+
+    def scores(q, k, _):
+        return peer.softmax(q @ k.T / 64)
+
+    def row(call, side, dtype, last):
+        known = call and (xp.compile(call) if args.compile else call)
+        return (made(side, dtype, (0, 0), (0, 0), last), known, 0, 2 * side**3)
+
+    works = {}
+    for name, call, side, dtype, last in [
+        ("bias_relu_f32_4096", bias_relu, 4096, "float32", (0,)),
+        ("bias_relu_tf32_4096", tf32 if args.peer == "torch" and not args.compile else None, 4096, "float32", (0,)),
+        ("bias_relu_f16_4096", bias_relu, 4096, "float16", (0,)),
+        ("gelu_f32_4096", gelu if peer.erf else None, 4096, "float32", (0,)),
+        ("gelu_f16_4096", gelu if peer.erf else None, 4096, "float16", (0,)),
+        ("residual_f32_4096", residual, 4096, "float32", (0, 0)),
+        ("residual_f16_8192", residual, 8192, "float16", (0, 0)),
+        ("scores_f32_4096", scores, 4096, "float32", (0,)),
+        ("scores_f16_8192", scores, 8192, "float16", (0,)),
+    ]:
+        works[name] = row(call, side, dtype, last)
+    return works
+
+
+works = {"gpu": WORKS, "scale": scale_works(), "products": product_works()}[args.suite]
 # Rows without a call are functions that the peer lacks.
 lines.show(args, args.name or args.peer, [(name, work) for name, work in works.items() if work[1]], measure)

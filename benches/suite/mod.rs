@@ -10,6 +10,7 @@ pub mod gpu;
 pub mod kernels;
 pub mod linalg;
 pub mod mesh;
+pub mod products;
 mod reductions;
 pub mod scale;
 pub mod sparse;
@@ -56,6 +57,7 @@ pub static SUITES: &[&Suite] = &[
     &cpu::SUITE,
     &scale::SUITE,
     &gpu::SUITE,
+    &products::SUITE,
     &contractions::SUITE,
     &kernels::SUITE,
     &linalg::SUITE,

@@ -483,6 +483,11 @@ impl DeviceDriver for CudaDevice {
         self.context.memory_stats().map_err(self.convert_error("memory_stats"))
     }
 
+    fn reset_peak_memory(&self) -> Result<()> {
+        self.context.reset_peak_memory();
+        Ok(())
+    }
+
     fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
         self.context.set_memory_limit(limit);
         Ok(())

@@ -118,6 +118,10 @@ impl DeviceDriver for MeshDriver {
         Ok(total)
     }
 
+    fn reset_peak_memory(&self) -> Result<()> {
+        distinct_members(self.0).try_for_each(|member| driver(member)?.reset_peak_memory())
+    }
+
     fn free_all(&self) -> Result<()> {
         distinct_members(self.0).try_for_each(|member| driver(member)?.free_all())
     }

@@ -82,6 +82,31 @@ impl Device {
         driver(self)?.memory_stats()
     }
 
+    /// Sets the peak in [`Device::memory_stats`] to the memory in use now, to measure the peak of the calls that follow.
+    ///
+    /// # Errors
+    /// A device that cannot be used.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, Device, with_device, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// with_device(Device::CPU, || {
+    ///     drop(zeros([1000, 1000], DType::F64)?);
+    ///     Device::CPU.reset_peak_memory()?;
+    ///     let before = Device::CPU.memory_stats()?.used;
+    ///     drop(zeros([100, 1000], DType::F64)?);
+    ///     assert_eq!(Device::CPU.memory_stats()?.peak - before, 800_000);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    pub fn reset_peak_memory(self) -> Result<()> {
+        driver(self)?.reset_peak_memory()
+    }
+
     /// Sets or removes (`None`) the memory limit of the device for the process, in bytes.
     ///
     /// The initial limit is `CUPRUM_CPU_MEMORY_LIMIT` or `CUPRUM_GPU_MEMORY_LIMIT`. Live arrays stay; a request beyond the limit

@@ -112,6 +112,10 @@ pub trait DeviceDriver: Send + Sync {
         let used = self.info().memory_used;
         Ok(MemoryStats { used, reserved: used, ..MemoryStats::default() })
     }
+    /// Sets the peak of the memory in use to the memory in use now. No effect by default, for devices without that counter.
+    fn reset_peak_memory(&self) -> Result<()> {
+        Ok(())
+    }
     /// Sets the memory limit of the device in bytes, or removes it (`None`).
     fn set_memory_limit(&self, _limit: Option<usize>) -> Result<()> {
         Err(Error::value("set_memory_limit", "the device has no settable memory limit"))

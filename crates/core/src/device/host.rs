@@ -76,6 +76,10 @@ impl DeviceDriver for HostDriver {
     fn memory_stats(&self) -> Result<MemoryStats> {
         Ok(host_pool::stats())
     }
+    fn reset_peak_memory(&self) -> Result<()> {
+        host_pool::reset_peak();
+        Ok(())
+    }
     fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
         host_pool::set_limit(limit);
         Ok(())

@@ -320,6 +320,11 @@ pub(crate) fn stats() -> MemoryStats {
     }
 }
 
+/// Sets the peak of the memory in use to the memory in use.
+pub(crate) fn reset_peak() {
+    PEAK_BYTES.store(USED_BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
 /// Returns the number of bytes of host memory in use ([`USED_BYTES`]).
 pub(crate) fn used_bytes() -> usize {
     USED_BYTES.load(Ordering::Relaxed)

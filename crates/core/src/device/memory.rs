@@ -10,7 +10,7 @@ pub struct MemoryStats {
     /// Memory in live arrays. Includes vectors that were moved into arrays and, on the host, lists of [`Value`](crate::ops::value::Value).
     /// Excludes mapped files and memory of other libraries.
     pub used: usize,
-    /// Maximum of `used` so far.
+    /// Maximum of `used` since the process started, or since [`Device::reset_peak_memory`].
     pub peak: usize,
     /// Memory held by the pool: the blocks of live arrays, with their rounded-up sizes, and free blocks. Excludes host blocks up to 32 KiB.
     pub reserved: usize,

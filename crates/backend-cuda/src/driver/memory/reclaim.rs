@@ -133,6 +133,12 @@ impl Context {
         Ok(free)
     }
 
+    /// Sets the peak of the memory in use to the memory in use.
+    pub fn reset_peak_memory(&self) {
+        let mut pool = self.memory.lock_pool();
+        pool.peak = pool.used;
+    }
+
     /// Returns the current memory statistics. `reserved` and `cached` include unused memory of the driver's pool.
     pub fn memory_stats(&self) -> Result<MemoryStats> {
         let mut reserved = 0u64;
