@@ -25,6 +25,15 @@ const MIN_COUNT_FOR_LARGE_SAMPLE: usize = 1 << 20;
 /// small for that, so each thread searches one value at a time.
 const MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES: usize = 8;
 
+/// Shared memory of a block of the kernel `find_members`, as in `search.cu`: a filter of 2^19 bits, and a list of 8192 16-bit numbers.
+const MEMBER_BYTES: u32 = (1 << 16) + 2 * MEMBER_TILE as u32;
+/// Number of values that a block of `find_members` searches at a time, as in `search.cu`.
+const MEMBER_TILE: usize = 8 * THREADS_PER_BLOCK as usize;
+/// Maximum size of the sorted array for which the filter of `find_members` excludes most values.
+const MAX_FILTERED_ELEMENTS: usize = 1 << 16;
+/// Minimum number of values for each element of the sorted array for which the filters pay off.
+const MIN_VALUES_PER_FILTERED: usize = 64;
+
 /// Returns the macro definitions of the kernel. `several` tells whether a thread searches four values at a time instead of one.
 fn kernel_defines(dtype: DType, result: SearchResult, several: bool) -> [(&'static str, &'static str); 3] {
     let result = match result {
@@ -65,6 +74,26 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let step = size / (max_bytes / values.dtype().itemsize()) + 1;
     let sample_bytes = ((size / step + 1).next_power_of_two() * values.dtype().itemsize()) as u32;
     let several = step <= MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES;
+    let finds_members = matches!(result, SearchResult::IsFound | SearchResult::IsMissing)
+        && size <= MAX_FILTERED_ELEMENTS
+        && count / MIN_VALUES_PER_FILTERED >= size.max(MEMBER_TILE)
+        && MEMBER_BYTES <= context.info().shared_per_block_optin;
+    let queue_members = || {
+        let function = SEARCH_SOURCE.kernel(context, "find_members", &kernel_defines(values.dtype(), result, false))?;
+        function.allow_dynamic_shared(MEMBER_BYTES)?;
+        let mut args = Args::new();
+        args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&addresses[2]).push(&count);
+        // Each block builds a filter, so the grid has no more blocks than can run at the same time.
+        let resident = function.blocks_per_sm(THREADS_PER_BLOCK, MEMBER_BYTES)? * context.info().sm_count;
+        let grid = [count.div_ceil(MEMBER_TILE).min(resident.max(1) as usize) as u32, 1, 1];
+        // SAFETY: the arguments match find_members. `sorted` has `size` elements, and values and output have `count` each. The shared memory
+        // holds the filter and the list.
+        unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], MEMBER_BYTES, args.pointers()) }
+    };
+    if finds_members {
+        queue_members().with_call_context(call)?;
+        return device::done(call, [out]);
+    }
     let queue = || {
         let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), result, several))?;
         function.allow_dynamic_shared(limit)?; // the same limit for all threads

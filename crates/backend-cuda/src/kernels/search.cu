@@ -1,4 +1,4 @@
-// Binary search in a sorted array (NumPy's searchsorted and isin). Requires sort_keys.cuh. ELEMENT is the element type. RESULT is 0 for
+// Searches in a sorted array (NumPy's searchsorted and isin). Requires sort_keys.cuh. ELEMENT is the element type. RESULT is 0 for
 // insertion points before equal elements, 1 for those after equal elements (side='right'), 2 for whether an equal element is found, and 3
 // for whether none is found. ITEMS is the number of values per thread.
 //
@@ -87,6 +87,69 @@ search_sorted(Result* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 
                 const bool found = here <= key[k] && key[k] <= here && !is_nan(values[i]);
                 out[i] = found == (RESULT == 2);
             }
+        }
+    }
+}
+
+// Returns the insertion point of a value with the key `key`: the number of sorted elements before it.
+__device__ inline i64 insertion_point(const ELEMENT* sorted, i64 size, const Key& key) {
+    i64 low = 0;
+    while (size > 0) {
+        const i64 half = (size + 1) / 2;
+        if (is_before(sort_key(sorted[low + half - 1]), key)) low += half;
+        size -= half;
+    }
+    return low;
+}
+
+constexpr int LOG_FILTER_BITS = 19, FILTER_WORDS = (1 << LOG_FILTER_BITS) / 32;
+
+// Returns the bit of a key in the filter, which depends on all bits of the key.
+__device__ inline u32 filter_bit(u64 key) { return static_cast<u32>(key * 0x9e3779b97f4a7c15ull >> (64 - LOG_FILTER_BITS)); }
+__device__ inline u32 filter_bit(const u128& key) { return filter_bit(key.high * 0xff51afd7ed558ccdull ^ key.low); }
+
+// Writes whether the sorted array has an equal element, for `count` values. Most values have none: each block has a filter with a bit
+// for each element of the sorted array, and searches only the values whose bit is set. These are listed first, so that all threads of a
+// warp search.
+constexpr int PER_THREAD = 8, MEMBER_TILE = PER_THREAD * THREADS;
+extern "C" __global__ void __launch_bounds__(THREADS)
+find_members(Result* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 size, const ELEMENT* __restrict__ values, i64 count) {
+    extern __shared__ uint4 shared[];
+    u32* const filter = reinterpret_cast<u32*>(shared);
+    u16* const listed = reinterpret_cast<u16*>(filter + FILTER_WORDS);
+    __shared__ u32 length;
+    for (int i = threadIdx.x; i < FILTER_WORDS; i += THREADS) filter[i] = 0;
+    __syncthreads();
+    for (i64 n = threadIdx.x; n < size; n += THREADS) {
+        const u32 bit = filter_bit(sort_key(sorted[n]));
+        atomicOr(&filter[bit / 32], 1u << bit % 32);
+    }
+    for (i64 tile = static_cast<i64>(blockIdx.x) * MEMBER_TILE; tile < count; tile += static_cast<i64>(gridDim.x) * MEMBER_TILE) {
+        __syncthreads();
+        if (threadIdx.x == 0) length = 0;
+        __syncthreads();
+        #pragma unroll
+        for (int k = 0; k < PER_THREAD; k++) {
+            const int own = k * THREADS + threadIdx.x;
+            bool is_listed = false;
+            if (tile + own < count) {
+                const ELEMENT value = values[tile + own];
+                const u32 bit = filter_bit(sort_key(value));
+                is_listed = (filter[bit / 32] >> bit % 32 & 1) != 0 && !is_nan(value);
+                if (!is_listed) out[tile + own] = RESULT == 3;
+            }
+            const u32 lanes = __ballot_sync(~0u, is_listed);
+            u32 first = 0;
+            if (threadIdx.x % 32 == 0 && lanes != 0) first = atomicAdd(&length, static_cast<u32>(__popc(lanes)));
+            first = __shfl_sync(~0u, first, 0);
+            if (is_listed) listed[first + __popc(lanes & ((1u << threadIdx.x % 32) - 1))] = static_cast<u16>(own);
+        }
+        __syncthreads();
+        for (u32 n = threadIdx.x; n < length; n += THREADS) {
+            const i64 i = tile + listed[n];
+            const Key key = sort_key(values[i]);
+            const i64 point = insertion_point(sorted, size, key);
+            out[i] = (point < size && sort_key(sorted[point]) <= key) == (RESULT == 2);
         }
     }
 }

@@ -334,19 +334,17 @@ template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* i
     }
 }
 
-// Number of warps whose hash tables of `entries` entries fit in 48 KiB of shared memory, a power of 2 up to 8.
-constexpr int table_warps(int entries) {
-    int warps = WARPS;
-    while (warps > 1 && warps * entries * (sizeof(i32) + sizeof(Acc)) > 48 << 10) warps /= 2;
-    return warps;
-}
-extern "C" __global__ void __launch_bounds__(32 * table_warps(SMALL_TABLE))
+// Number of warps whose hash tables of `Entries` entries fit in 48 KiB of shared memory, a power of 2 up to 8.
+template <int Entries> constexpr int TABLE_BYTES = Entries * static_cast<int>(sizeof(i32) + sizeof(Acc));
+template <int Entries> constexpr int TABLE_WARPS = 8 * TABLE_BYTES<Entries> <= 48 << 10 ? 8 : 4 * TABLE_BYTES<Entries> <= 48 << 10 ? 4 : 2;
+
+extern "C" __global__ void __launch_bounds__(32 * TABLE_WARPS<SMALL_TABLE>)
 multiply_small_rows(I* indices, T* values, const I* indptr, const u8* classes, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b) {
-    multiply_rows<SMALL_TABLE, table_warps(SMALL_TABLE)>(indices, values, indptr, classes, SMALL, a, b);
+    multiply_rows<SMALL_TABLE, TABLE_WARPS<SMALL_TABLE>>(indices, values, indptr, classes, SMALL, a, b);
 }
-extern "C" __global__ void __launch_bounds__(32 * table_warps(MEDIUM_TABLE))
+extern "C" __global__ void __launch_bounds__(32 * TABLE_WARPS<MEDIUM_TABLE>)
 multiply_medium_rows(I* indices, T* values, const I* indptr, const u8* classes, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b) {
-    multiply_rows<MEDIUM_TABLE, table_warps(MEDIUM_TABLE)>(indices, values, indptr, classes, MEDIUM, a, b);
+    multiply_rows<MEDIUM_TABLE, TABLE_WARPS<MEDIUM_TABLE>>(indices, values, indptr, classes, MEDIUM, a, b);
 }
 
 // Computes the large rows. Each block has a bit and a sum per column in `bits` and `sums`. The bits are 0 before and after.

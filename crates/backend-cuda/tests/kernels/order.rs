@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use cuprum_backend_cuda as _;
+use cuprum_core::ops::search::is_in_sorted;
 use cuprum_core::{
     Complex, DType, Element, NdArray, Side, arange_as, axis, bf16, bincount, broadcast_to, cummax, cummin, explain, f16, flatnonzero, full,
     histogram, s, segment_argsort, segment_sort, topk, zeros,
@@ -404,6 +405,33 @@ fn search<T: Ordered>() {
 #[test]
 fn search_sorted_values() {
     on_device(|_| for_all!(search()));
+}
+
+/// Members of few and of many values. With many values, the kernel that filters them runs.
+fn find_members<T: Ordered>() {
+    let mut sorted = values::<T>(5000, 1);
+    sorted.sort_by(|a, b| a.order(b));
+    let mut wanted = values::<T>(600_001, 2);
+    wanted[77] = sorted[5];
+    let (few, many) = (array(&wanted[..1000], &[1000]), array(&wanted, &[wanted.len()]));
+    for size in [1, 33, 5000] {
+        let a = NdArray::from_slice(&sorted[..size]).unwrap();
+        // NaN is equal to no element.
+        let found = |x: &T| {
+            let at = sorted[..size].partition_point(|y| matches!(y.order(x), Ordering::Less));
+            sorted[..size].get(at).is_some_and(|y| y == x)
+        };
+        for invert in [false, true] {
+            let expected: Vec<bool> = wanted.iter().map(|x| found(x) != invert).collect();
+            assert!(is_in_sorted(&few, &a, invert).unwrap().to_vec::<bool>().unwrap() == expected[..1000], "{} {size}", T::DTYPE);
+            assert!(is_in_sorted(&many, &a, invert).unwrap().to_vec::<bool>().unwrap() == expected, "{} {size} {invert}", T::DTYPE);
+        }
+    }
+}
+
+#[test]
+fn members_of_sorted_arrays() {
+    on_device(|_| for_all!(find_members()));
 }
 
 /// Returns the bin of each value by the definition of `Binning::Edges`, in a loop.
