@@ -1,11 +1,9 @@
 //! CUDA kernels of the family `Sparse`: products of matrices in compressed row format (CSR) with dense vectors, dense matrices and each
 //! other. In products with dense arrays, a team of up to 32 threads shares each short row. A warp or a whole block shares each longer row.
-//! Large products with a vector are split into tiles of equally many elements if the lengths of the rows differ.
 //!
 //! Sampled products and triangular solves are declined here. They run as compositions of other operations.
 
 mod product;
-mod split;
 
 use cuprum_core::call::Sparse;
 use cuprum_core::{Array, Call, DType, Outcome, Reason, Result, StoredArray, Work, decline};
@@ -64,7 +62,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
     let listed = checked_dtypes().zip(shapes);
     let dense = listed.map(|((dtype, index), (team, per))| SPARSE_SOURCE.named_source(&KernelShape { team, per }.defines(dtype, index)));
-    dense.chain(product::compile_check_sources()).chain(split::compile_check_sources()).collect()
+    dense.chain(product::compile_check_sources()).collect()
 }
 
 /// Returns the dtypes and index types of the sources that are compiled in checks without a device: every dtype, and both index types.
@@ -120,11 +118,6 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         *address = device::pointer_to_read(input)?;
     }
     let op = device::fault_operation_id(call.op, 1);
-    let split = match width {
-        None => split::queue_split(call, &addresses, [rows, columns, count], op)?,
-        Some(_) => None,
-    };
-    let irregular = split.as_ref().map_or(0, |flag| flag.pointer());
     let queue = || {
         let (name, shape) = match width {
             None => ("csr_times_vector", KernelShape::for_vector(count, rows)),
@@ -140,10 +133,9 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             args.push(address);
         }
         args.push(&rows).push(&columns).push(&count);
-        match &width {
-            Some(width) => args.push(width),
-            None => args.push(&irregular),
-        };
+        if let Some(width) = &width {
+            args.push(width);
+        }
         args.push(&fault).push(&op);
         // SAFETY: the arguments match the kernel. `indptr` has `rows + 1` elements, `indices` and `values` have `count`, `b` has `columns`
         // rows, the output has `rows` rows, and both have `width` elements per row (1 for vectors). The kernel checks every number in

@@ -30,15 +30,13 @@ template <int Lanes> __device__ inline Acc sum_lanes(Acc sum) {
     return sum;
 }
 
-// Writes the product of the matrix with the vector `x` to `out`. Returns at once if `irregular` is given and not 0, because the kernels of
-// sparse_split.cu then compute the product.
+// Writes the product of the matrix with the vector `x` to `out`.
 extern "C" __global__ void __launch_bounds__(THREADS)
 csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __restrict__ indices, const T* __restrict__ values,
-                 const T* __restrict__ x, i64 rows, i64 columns, i64 count, const u32* irregular, Fault* fault, u64 op) {
+                 const T* __restrict__ x, i64 rows, i64 columns, i64 count, Fault* fault, u64 op) {
     __shared__ RowRange long_rows[TEAMS];
     __shared__ alignas(16) unsigned char storage[THREADS / 32 * sizeof(Acc)];
     Acc* const partial = reinterpret_cast<Acc*>(storage);
-    if (irregular != nullptr && *irregular != 0) return;
     const Matrix m = {indptr, indices, values, rows, columns, count};
     const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
     const i64 stride = static_cast<i64>(gridDim.x) * TEAMS;

@@ -82,34 +82,6 @@ fn products_of_two_sparse_matrices() {
     });
 }
 
-/// Products that are split into tiles: rows over many tiles, rows that begin or end at the bounds of a tile, and rows without elements.
-#[test]
-fn split_products_equal_composites() {
-    try_on_device(|_| {
-        let shapes: [Vec<usize>; 4] = [
-            [0, 0, 200_000, 0, 3].into_iter().chain((0..20_000).map(|n| n % 8)).chain([0; 3000]).collect(),
-            vec![2048; 140],
-            (0..9000).map(|n| if n % 1500 == 0 { 3 * 2048 } else { n % 60 }).collect(),
-            vec![300_001],
-        ];
-        for dtype in [DType::Bool, DType::I8, DType::I64, DType::F32, DType::F64, DType::C128] {
-            for (n, lengths) in shapes.iter().enumerate() {
-                let columns = 1777;
-                let [indptr, indices, values] = matrix(lengths, columns, dtype, [DType::I32, DType::I64][n % 2])?;
-                assert!(indices.size() >= 1 << 18);
-                let m = CsrParts { indptr: &indptr, indices: &indices, values: &values, columns };
-                let b = dense(&[columns], dtype)?;
-                let (got, records) = explain(|| multiply(m, &b)?.to_bytes());
-                assert!(records.iter().any(|r| r.family == Family::Sparse && r.served_by == Some("cuda")), "{records:?}");
-                let composite = SPARSE_MULTIPLY.0.composite.expect("a composite");
-                let want = NdArray::from(composite(&[indptr.stored()?, indices.stored()?, values.stored()?, b.stored()?], None)?.remove(0));
-                assert!(got? == want.to_bytes()?, "{dtype}, matrix {n}");
-            }
-        }
-        Ok(())
-    });
-}
-
 /// `indptr`, `indices` and `values` of a matrix.
 type HostMatrix<T> = (Vec<i64>, Vec<i64>, Vec<T>);
 
@@ -140,8 +112,9 @@ fn check_product<T: Element>(a: [&NdArray; 3], b: [&NdArray; 3], columns: usize,
     }
     let (inner, index) = (b[0].size() - 1, a[1].dtype());
     let (got, records) = explain(|| product(parts(a, inner), parts(b, columns)));
-    assert!(records.iter().any(|r| r.family == Family::Sparse && r.served_by == Some("cuda")), "{records:?}");
     let (indptr, indices, values) = got?;
+    let is_served = records.iter().any(|r| r.family == Family::Sparse && r.served_by == Some("cuda"));
+    assert!(is_served || a[1].size() == 0, "{records:?}");
     let want = product_on_host(&host(a)?, &host(b)?, times, plus);
     assert_eq!([indptr.dtype(), indices.dtype(), values.dtype()], [index, index, T::DTYPE]);
     assert!(read_integers(&indptr)? == want.0 && read_integers(&indices)? == want.1, "{} structure", T::DTYPE);

@@ -7,7 +7,6 @@ use cuprum_core::device::Buffer;
 use cuprum_core::{Array, Call, DType, Error, Layout, Outcome, Result, StoredArray, decline};
 use smallvec::SmallVec;
 
-use super::split::accumulator_bytes;
 use super::{check_arrays, checked_dtypes, dtype_defines};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
@@ -184,7 +183,7 @@ impl Product<'_> {
     }
 
     fn sum_bytes(&self) -> usize {
-        accumulator_bytes(self.dtype)
+        self.dtype.itemsize().max(size_of::<u32>())
     }
 
     /// Allocates the memory for `count` large rows; `None` if there are none.
