@@ -40,9 +40,11 @@ struct KernelShape {
 
 impl KernelShape {
     /// Returns the shape for the product of a vector and a sparse matrix with `elements` stored elements and `rows` rows. In a row of mean
-    /// length, each thread multiplies about 4 elements.
+    /// length, each thread multiplies about 4 elements, or 2 if rows are long, so that more threads load elements at once.
     fn for_vector(elements: usize, rows: usize) -> KernelShape {
-        KernelShape { team: 1 << (elements / rows.max(1) / 4).clamp(1, 32).ilog2(), per: 1 }
+        let mean = elements / rows.max(1);
+        let per_thread = if mean < 32 { 4 } else { 2 };
+        KernelShape { team: 1 << (mean / per_thread).clamp(1, 32).ilog2(), per: 1 }
     }
 
     /// Returns the shape for the product of a sparse matrix and a dense matrix of `width` columns.
@@ -153,7 +155,8 @@ mod tests {
     #[test]
     fn shapes_follow_the_mean_length_and_the_width() {
         assert_eq!(KernelShape::for_vector(100, 100).team, 1);
-        assert_eq!(KernelShape::for_vector(100_000, 1000).team, 16);
+        assert_eq!(KernelShape::for_vector(24_000, 1000).team, 4);
+        assert_eq!(KernelShape::for_vector(32_000, 1000).team, 16);
         assert_eq!(KernelShape::for_vector(usize::MAX, 1).team, 32);
         assert_eq!(KernelShape::for_vector(5, 0).team, 1);
         assert_eq!(KernelShape::for_matrix(1), KernelShape { team: 1, per: 1 });

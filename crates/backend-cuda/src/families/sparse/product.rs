@@ -182,6 +182,7 @@ impl Product<'_> {
         self.finish([(*rows + 1, indptr), (total, indices), (total, values)])
     }
 
+    /// Returns the size of an accumulator in bytes: at least 4.
     fn sum_bytes(&self) -> usize {
         self.dtype.itemsize().max(size_of::<u32>())
     }
