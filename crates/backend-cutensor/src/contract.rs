@@ -111,6 +111,8 @@ mod tests {
         let flipped = array(DType::F32, contiguous(&[4, 4]).flip(&[1]));
         assert_eq!(of(f32s(), flipped), "negative stride along axis 1 of input 1");
         let windows = strided(DType::F32, &[4, 4], &[1, 1]);
-        assert_eq!(of(windows, f32s()), "elements of input 0 overlap in memory");
+        assert_eq!(of(windows, f32s()), "overlapping windows, which the base accelerator reads in place");
+        let overlapping = strided(DType::F32, &[4, 4], &[2, 1]);
+        assert_eq!(of(overlapping, f32s()), "elements of input 0 overlap in memory");
     }
 }

@@ -253,7 +253,7 @@ mod tests {
         let turned = strided(&c(&[7, 100, 64]).permute(&[0, 2, 1]).unwrap(), &c(&[7, 64, 100]), 4, 0);
         assert_eq!((turned.copy_method(), &turned.dims[..]), (CopyMethod::Tiled(1), &[7, 64, 100][..]));
         let small = strided(&c(&[100, 4]).transpose(), &c(&[4, 100]), 4, 0);
-        assert_eq!(small.copy_method(), CopyMethod::Strided);
+        assert_eq!(small.copy_method(), CopyMethod::Rows);
         let flipped = strided(&c(&[100]).flip(&[0]), &c(&[100]), 4, 396);
         assert_eq!((flipped.copy_method(), flipped.from[0]), (CopyMethod::Rows, -1));
         let repeated = strided(&c(&[100]).broadcast_to(&[50, 100]).unwrap().transpose(), &c(&[100, 50]), 4, 0);

@@ -7,6 +7,7 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
+use crate::driver::Context;
 use crate::families::kernel::KernelSource;
 
 static SEARCH_SOURCE: KernelSource =
@@ -78,20 +79,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         && size <= MAX_FILTERED_ELEMENTS
         && count / MIN_VALUES_PER_FILTERED >= size.max(MEMBER_TILE)
         && MEMBER_BYTES <= context.info().shared_per_block_optin;
-    let queue_members = || {
-        let function = SEARCH_SOURCE.kernel(context, "find_members", &kernel_defines(values.dtype(), result, false))?;
-        function.allow_dynamic_shared(MEMBER_BYTES)?;
-        let mut args = Args::new();
-        args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&addresses[2]).push(&count);
-        // Each block builds a filter, so the grid has no more blocks than can run at the same time.
-        let resident = function.blocks_per_sm(THREADS_PER_BLOCK, MEMBER_BYTES)? * context.info().sm_count;
-        let grid = [count.div_ceil(MEMBER_TILE).min(resident.max(1) as usize) as u32, 1, 1];
-        // SAFETY: the arguments match find_members. `sorted` has `size` elements, and values and output have `count` each. The shared memory
-        // holds the filter and the list.
-        unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], MEMBER_BYTES, args.pointers()) }
-    };
     if finds_members {
-        queue_members().with_call_context(call)?;
+        queue_members(context, values.dtype(), result, addresses, [size, count]).with_call_context(call)?;
         return device::done(call, [out]);
     }
     let queue = || {
@@ -103,10 +92,25 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         let resident = function.blocks_per_sm(THREADS_PER_BLOCK, sample_bytes)? * context.info().sm_count;
         let tiles = count.div_ceil(THREADS_PER_BLOCK as usize * if several { 4 } else { 1 });
         let grid = [tiles.min(resident.max(1) as usize) as u32, 1, 1];
-        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, and values and output have `count` each, of the dtype that core requests for `result`. The shared
-        // memory holds a key for each sample, of the size of an element.
+        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements. Values have `count`, and the output as many of the dtype
+        // that core requests for `result`. The shared memory holds a key for each sample, of the size of an element.
         unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
     queue().with_call_context(call)?;
     device::done(call, [out])
+}
+
+/// Queues the kernel that looks up `values` in a filter of `sorted`. `addresses` are those of sorted, values and output. `sizes` are the numbers
+/// of elements of sorted and of values.
+fn queue_members(context: &'static Context, dtype: DType, result: SearchResult, addresses: [u64; 3], sizes: [usize; 2]) -> crate::Result<()> {
+    let function = SEARCH_SOURCE.kernel(context, "find_members", &kernel_defines(dtype, result, false))?;
+    function.allow_dynamic_shared(MEMBER_BYTES)?;
+    let mut args = Args::new();
+    args.push(&addresses[0]).push(&addresses[1]).push(&sizes[0]).push(&addresses[2]).push(&sizes[1]);
+    // Each block builds a filter, so the grid has no more blocks than can run at the same time.
+    let resident = function.blocks_per_sm(THREADS_PER_BLOCK, MEMBER_BYTES)? * context.info().sm_count;
+    let grid = [sizes[1].div_ceil(MEMBER_TILE).min(resident.max(1) as usize) as u32, 1, 1];
+    // SAFETY: the arguments match find_members. `sorted` has `sizes[0]` elements, and values and output have `sizes[1]` each. The shared memory
+    // holds the filter and the list.
+    unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], MEMBER_BYTES, args.pointers()) }
 }
