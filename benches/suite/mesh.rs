@@ -60,11 +60,7 @@ static WORKLOADS: &[MeshWorkload] = &[
         },
         run: |x| matmul(&x[0], &x[1]),
     },
-    MeshWorkload {
-        name: "transpose_f32_16k",
-        inputs: |mesh, by| matrix(mesh, 16384 / by, 16384),
-        run: |x| x[0].t()?.contiguous()?.reshard([Shard(0)]),
-    },
+    MeshWorkload { name: "transpose_f32_16k", inputs: |mesh, by| matrix(mesh, 16384 / by, 16384), run: |x| x[0].t()?.reshard([Shard(0)]) },
     MeshWorkload {
         name: "fft2_c64_8k",
         inputs: |mesh, by| Ok(vec![matrix(mesh, 8192 / by, 8192 / by)?[0].astype(DType::C64)?]),

@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 
 use crate::buffer::{ShardedBuffer, over_parts};
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, PartialOp, Placement, check_placements};
-use crate::redistribute::{redistribute, resolve_along};
-use crate::views::{ViewMap, local_parts};
+use crate::placement::{Distribution, PartialOp, Placement, Placements, check_placements};
+use crate::redistribute::{dense, redistribute, redistribute_view, resolve_along};
+use crate::views::{HeldView, ViewMap, local_parts, natural_cuts};
 
 /// Sharding of arrays, as methods of [`NdArray`].
 pub trait ShardedArray: Sized {
@@ -107,7 +107,7 @@ impl ShardedArray for NdArray {
         let stored = self.stored()?;
         let parts = match ShardedBuffer::of(&stored) {
             Some(buffer) if buffer.distribution.is_partial() && stored.layout().is_c_contiguous() => buffer.parts.clone(),
-            _ => local_parts(mesh, &stored, &crate::views::natural_cuts(mesh, &stored))?,
+            _ => local_parts(mesh, &stored, &natural_cuts(mesh, &stored))?,
         };
         mesh.engine().settle()?;
         Ok(parts.into_iter().map(NdArray::from).collect())
@@ -115,15 +115,20 @@ impl ShardedArray for NdArray {
 }
 
 /// Returns the array with the given placements, which [`check_placements`] has checked.
-fn with_placements(array: &NdArray, mesh: Mesh, placements: &crate::placement::Placements) -> Result<NdArray> {
-    let stored = stored_by_axes(array, mesh)?;
+fn with_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Result<NdArray> {
+    let is_pending = |p: &Placement| matches!(p, Placement::Partial(_));
+    let settled: Placements = placements.iter().map(|p| if is_pending(p) { Placement::Replicate } else { *p }).collect();
+    let stored = array.stored()?;
+    if let Some(view) = HeldView::of(&stored).filter(|_| !has_shape_of_buffer(&stored)) {
+        return with_pending(mesh, redistribute_view(&view, &settled)?, placements);
+    }
+    let stored = stored_by_axes(&stored, mesh)?;
     let Some(buffer) = ShardedBuffer::of(&stored) else {
         return Err(Error::Device { op: "reshard", message: format!("the array is on {}, not on a mesh", array.device()) });
     };
     if buffer.distribution.placements == *placements {
         return Ok(NdArray::from(stored));
     }
-    let is_pending = |p: &Placement| matches!(p, Placement::Partial(_));
     // From partial to sharded, each rank combines only its part of the values.
     let scattered = buffer.distribution.placements.iter().position(is_pending).and_then(|m| match placements[m] {
         Placement::Shard(axis) => usize::try_from(axis).ok(),
@@ -132,9 +137,13 @@ fn with_placements(array: &NdArray, mesh: Mesh, placements: &crate::placement::P
     let is_free = |axis: &usize| (0..placements.len()).all(|m| buffer.distribution.sharded_axis(m) != Some(*axis));
     let resolved = resolve_along(buffer, scattered.filter(is_free))?;
     let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
-    let settled: crate::placement::Placements = placements.iter().map(|p| if is_pending(p) { Placement::Replicate } else { *p }).collect();
-    let settled = redistribute(source, &settled)?;
-    if !placements.iter().any(is_pending) {
+    with_pending(mesh, redistribute(source, &settled)?, placements)
+}
+
+/// Returns `settled`, an array without pending reductions, with the partial ones of `placements`. Its other placements are those of
+/// `placements`.
+fn with_pending(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Result<NdArray> {
+    if !placements.iter().any(|p| matches!(p, Placement::Partial(_))) {
         return Ok(NdArray::from(settled));
     }
     // The first rank along a partial mesh axis keeps the values. The others have the identity of the combination.
@@ -167,17 +176,22 @@ fn identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Resu
     cuprum_core::with_device(mesh.members()[local], || cuprum_core::full(part.shape(), value, dtype)?.stored())
 }
 
+/// Returns whether an array on a mesh is its whole buffer, with the shape and dtype of the buffer.
+fn has_shape_of_buffer(stored: &StoredArray) -> bool {
+    ShardedBuffer::of(stored).is_some_and(|buffer| {
+        let is_whole = stored.layout().is_c_contiguous() && stored.layout().offset() == 0 && stored.dtype() == buffer.dtype;
+        is_whole && buffer.distribution.shape[..] == *stored.shape()
+    })
+}
+
 /// Returns the array as a C-contiguous array whose buffer has the array's shape. Copies views. An array that is not on a mesh is returned
 /// unchanged.
-fn stored_by_axes(array: &NdArray, mesh: Mesh) -> Result<StoredArray> {
-    let stored = array.stored()?;
-    let Some(buffer) = ShardedBuffer::of(&stored) else { return Ok(stored) };
-    let is_whole = stored.layout().is_c_contiguous() && stored.layout().offset() == 0 && stored.dtype() == buffer.dtype;
-    if is_whole && buffer.distribution.shape[..] == *stored.shape() {
-        return Ok(stored);
+fn stored_by_axes(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
+    if ShardedBuffer::of(stored).is_none() || has_shape_of_buffer(stored) {
+        return Ok(stored.clone());
     }
-    let cuts = crate::views::natural_cuts(mesh, &stored);
-    let parts = local_parts(mesh, &stored, &cuts)?.iter().map(crate::redistribute::dense).collect::<Result<Vec<_>>>()?;
+    let cuts = natural_cuts(mesh, stored);
+    let parts = local_parts(mesh, stored, &cuts)?.iter().map(dense).collect::<Result<Vec<_>>>()?;
     let placements: SmallVec<[Placement; 2]> =
         cuts.iter().map(|cut| cut.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))).collect();
     let layout = cuprum_core::Layout::contiguous(stored.shape())?;

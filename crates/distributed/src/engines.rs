@@ -31,9 +31,17 @@ impl Transfer {
     }
 }
 
-/// A function of the index of a transfer that a rank of this process sends. It returns the piece, a C-contiguous array on the rank's
-/// device.
-pub(crate) type Piece<'a> = &'a mut dyn FnMut(usize) -> Result<NdArray>;
+/// The source of the pieces that ranks of this process send, and the destination of those that they receive.
+pub(crate) trait Pieces {
+    /// Returns the piece of a transfer that a rank of this process sends: an array on the rank's device, perhaps a strided view.
+    fn piece(&mut self, transfer: usize) -> Result<NdArray>;
+
+    /// Called when all pieces are sent or queued, before the first call of [`Pieces::received`].
+    fn sent(&mut self) -> Result<()>;
+
+    /// Takes a piece that a rank of this process has received. The array is on the rank's device.
+    fn received(&mut self, transfer: usize, array: NdArray) -> Result<()>;
+}
 
 /// Moves pieces of arrays between ranks.
 pub(crate) trait Engine: Send + Sync {
@@ -45,12 +53,19 @@ pub(crate) trait Engine: Send + Sync {
         None
     }
 
-    /// Performs `transfers`. `members` are the devices of the ranks of this process. Returns each piece that a rank of this process
-    /// receives, on the rank's device, with the index of its transfer.
+    /// Returns the maximum size of a transfer in bytes. It is equal in all processes of a mesh, which divide larger pieces.
+    ///
+    /// A receiver places a part of a piece while the next one travels. Transfers of a single element may be larger.
+    fn max_transfer_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Performs `transfers`. `members` are the devices of the ranks of this process. Passes each piece that a rank of this process receives
+    /// to `pieces`, as soon as the piece has arrived or is queued on the device.
     ///
     /// # Errors
-    /// An error of a device, or of a process that does not answer or runs another program.
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], piece: Piece) -> Result<Vec<(usize, NdArray)>>;
+    /// An error of a device, of `pieces`, or of a process that does not answer or runs another program.
+    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()>;
 
     /// Returns the error that has ended the mesh, if any.
     fn check(&self) -> Result<()> {

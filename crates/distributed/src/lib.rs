@@ -28,6 +28,7 @@ mod array;
 mod buffer;
 mod driver;
 mod engines;
+mod exchange;
 mod from_env;
 mod kernels;
 mod mesh;

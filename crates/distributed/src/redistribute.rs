@@ -1,23 +1,89 @@
 //! Communication: every rank receives the region of an array that it needs.
 
-use cuprum_core::dispatch::record_launch;
 use cuprum_core::layout::Dims;
 use cuprum_core::{
-    Array, CallRecord, DType, Device, Family, Item, KernelLaunch, Layout, NdArray, Program, Result, StoredArray, Stream, add, assemble,
-    call, maximum, minimum, multiply, with_device,
+    Array, DType, Device, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply, with_device,
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
 use crate::buffer::{ShardedBuffer, empty_part, over_parts};
-use crate::engines::Transfer;
+use crate::exchange::{Assembly, Piece, exchange};
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, PartialOp, Placement, Region, extents, intersection};
+use crate::placement::{Distribution, PartialOp, Placement, Placements, Region, extents, intersection};
+use crate::views::HeldView;
 
-/// A region that a rank holds, sent as a whole to one rank.
-struct Piece {
-    from: usize,
-    to: usize,
-    region: Region,
+/// An array of which each rank holds a region: a sharded array, or a view of one.
+struct Source<'a> {
+    mesh: Mesh,
+    dtype: DType,
+    /// Extents of the array.
+    shape: &'a [usize],
+    /// The distribution of the stored array.
+    distribution: &'a Distribution,
+    /// The regions of the array that the ranks hold, by rank.
+    held: Vec<Region>,
+    /// Returns elements that a local rank holds, as a view of its part.
+    view: &'a dyn Fn(usize, &Region) -> Result<NdArray>,
+}
+
+impl Source<'_> {
+    /// Returns the pieces of the regions that the ranks need, without slots.
+    fn pieces(&self, wants: &[Region]) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for (to, want) in wants.iter().enumerate() {
+            for from in holders(self.mesh, self.distribution, to) {
+                if let Some(region) = intersection(want, &self.held[from]) {
+                    pieces.push(Piece { from, to, region, slot: 0 });
+                }
+            }
+        }
+        pieces
+    }
+
+    fn exchange(&self, wants: &[Region], pieces: Vec<Piece>, assemblies: Vec<Assembly>) -> Result<Vec<StoredArray>> {
+        let first_rank = self.mesh.local_ranks().start;
+        let name = collective_name(self.mesh, self.shape, wants, &pieces);
+        exchange(self.mesh, name, self.dtype, pieces, assemblies, &|piece| (self.view)(piece.from - first_rank, &piece.region))
+    }
+
+    /// Returns, for each rank of this process, the region `wanted(rank)` on the rank's device.
+    fn fetch(&self, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<StoredArray>> {
+        let mesh = self.mesh;
+        let wants: Vec<Region> = (0..mesh.size()).map(wanted).collect();
+        let mut pieces = self.pieces(&wants);
+        pieces.iter_mut().for_each(|piece| piece.slot = piece.to.wrapping_sub(mesh.local_ranks().start));
+        let assembly = |(local, rank): (usize, usize)| Assembly::new(mesh, local, self.dtype, wants[rank].clone());
+        let assemblies = mesh.local_ranks().enumerate().map(assembly).collect();
+        self.exchange(&wants, pieces, assemblies)
+    }
+
+    /// Returns, for each rank of this process, the region `wanted(rank)` on the rank's device, divided by the rank that holds the elements.
+    fn fetch_parts(&self, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<Vec<HeldRegion>>> {
+        let mesh = self.mesh;
+        let wants: Vec<Region> = (0..mesh.size()).map(wanted).collect();
+        let mut pieces = self.pieces(&wants);
+        let (mut assemblies, mut places) = (Vec::new(), Vec::new());
+        for piece in pieces.iter_mut().filter(|piece| mesh.local_ranks().contains(&piece.to)) {
+            let local = piece.to - mesh.local_ranks().start;
+            piece.slot = assemblies.len();
+            assemblies.push(Assembly::new(mesh, local, self.dtype, piece.region.clone()));
+            places.push((local, piece.region.clone()));
+        }
+        let mut parts: Vec<Vec<HeldRegion>> = mesh.local_ranks().map(|_| Vec::new()).collect();
+        for (array, (local, region)) in self.exchange(&wants, pieces, assemblies)?.into_iter().zip(places) {
+            parts[local].push((NdArray::from(array), region));
+        }
+        Ok(parts)
+    }
+}
+
+/// Calls `f` with a sharded array as a [`Source`].
+fn with_source<R>(buffer: &ShardedBuffer, f: impl FnOnce(&Source) -> R) -> R {
+    let (mesh, distribution) = (buffer.mesh, &buffer.distribution);
+    let held: Vec<Region> = (0..mesh.size()).map(|rank| distribution.region(mesh, rank)).collect();
+    let first_rank = mesh.local_ranks().start;
+    let view = |local: usize, region: &Region| own_view(buffer, local, &distribution.region(mesh, first_rank + local), region);
+    f(&Source { mesh, dtype: buffer.dtype, shape: &distribution.shape, distribution, held, view: &view })
 }
 
 /// Returns, for each rank of this process, the region `wanted(rank)` of the array on the rank's device. The returned array may be a strided
@@ -25,9 +91,7 @@ struct Piece {
 ///
 /// All processes of the mesh must call this function with the same arguments. The array must not have a pending reduction.
 pub(crate) fn fetch(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<StoredArray>> {
-    let mesh = buffer.mesh;
-    let join = |(parts, (local, rank)): (Vec<HeldRegion>, (usize, usize))| join_parts(mesh, local, buffer.dtype, &wanted(rank), parts);
-    fetch_parts(buffer, wanted)?.into_iter().zip(mesh.local_ranks().enumerate()).map(join).collect()
+    with_source(buffer, |source| source.fetch(wanted))
 }
 
 /// A region of a sharded array, as an array on one device.
@@ -36,33 +100,7 @@ pub(crate) type HeldRegion = (NdArray, Region);
 /// Returns for each rank of this process the region that `wanted` names, divided by the rank that holds the elements. Empty parts are
 /// omitted. The conditions are those of [`fetch`].
 pub(crate) fn fetch_parts(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<Vec<HeldRegion>>> {
-    let mesh = buffer.mesh;
-    let wants: Vec<Region> = (0..mesh.size()).map(wanted).collect();
-    let held: Vec<Region> = (0..mesh.size()).map(|rank| buffer.distribution.region(mesh, rank)).collect();
-    let mut pieces = Vec::new();
-    let mut own: Vec<Option<Region>> = vec![None; mesh.size()];
-    for (to, want) in wants.iter().enumerate() {
-        for from in holders(mesh, &buffer.distribution, to) {
-            let Some(region) = intersection(want, &held[from]) else { continue };
-            if from == to {
-                own[to] = Some(region);
-            } else {
-                pieces.push(Piece { from, to, region });
-            }
-        }
-    }
-    let received = exchange(buffer, &held, &wants, &pieces)?;
-    let mut parts: Vec<Vec<HeldRegion>> = mesh.local_ranks().map(|_| Vec::new()).collect();
-    for (n, array) in received {
-        let piece = &pieces[n];
-        parts[piece.to - mesh.local_ranks().start].push((array, piece.region.clone()));
-    }
-    for (local, rank) in mesh.local_ranks().enumerate() {
-        if let Some(region) = &own[rank] {
-            parts[local].push((own_view(buffer, local, &held[rank], region)?, region.clone()));
-        }
-    }
-    Ok(parts)
+    with_source(buffer, |source| source.fetch_parts(wanted))
 }
 
 /// Returns the ranks whose parts together form one copy of the array. Along mesh axes that do not divide the array, they have the
@@ -84,72 +122,20 @@ fn own_view(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region
     if held == region { Ok(part) } else { part.index(&items[..]) }
 }
 
-/// Joins `parts`, arrays with their regions, to one array that covers the region `want`.
-fn join_parts(mesh: Mesh, local: usize, dtype: DType, want: &Region, mut parts: Vec<HeldRegion>) -> Result<StoredArray> {
-    let shape = extents(want);
-    if shape.contains(&0) {
-        return empty_part(mesh.members()[local], dtype, &shape);
-    }
-    if parts.len() == 1 && parts[0].1 == *want {
-        return parts.remove(0).0.stored();
-    }
-    let start = |region: &Region| region.iter().zip(want).map(|(range, want)| range.start - want.start).collect();
-    let parts: Vec<(NdArray, Vec<usize>)> = parts.into_iter().map(|(array, region)| (array, start(&region))).collect();
-    with_device(mesh.members()[local], || assemble(&shape, &parts)?.stored())
-}
-
-/// Performs the transfers of `pieces` and records them as one collective operation.
-fn exchange(buffer: &ShardedBuffer, held: &[Region], wants: &[Region], pieces: &[Piece]) -> Result<Vec<(usize, NdArray)>> {
-    if pieces.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mesh = buffer.mesh;
-    let transfers: Vec<Transfer> = pieces.iter().map(|p| Transfer { from: p.from, to: p.to, shape: extents(&p.region) }).collect();
-    let mut piece = |n: usize| {
-        let Piece { from, region, .. } = &pieces[n];
-        let local = from - mesh.local_ranks().start;
-        with_device(mesh.members()[local], || own_view(buffer, local, &held[*from], region)?.contiguous())
-    };
-    let work = || mesh.engine().exchange(mesh.members(), buffer.dtype, &transfers, &mut piece);
-    record(mesh, collective_name(buffer, wants, pieces), buffer.dtype, &transfers, work)
-}
-
 /// Returns the name under which these transfers are recorded: `all_gather`, `halo_exchange` or `all_to_all`.
-fn collective_name(buffer: &ShardedBuffer, wants: &[Region], pieces: &[Piece]) -> &'static str {
-    let is_whole = |want: &Region| extents(want)[..] == buffer.distribution.shape[..];
+fn collective_name(mesh: Mesh, shape: &[usize], wants: &[Region], pieces: &[Piece]) -> &'static str {
+    let is_whole = |want: &Region| extents(want)[..] == *shape;
     if wants.iter().filter(|want| !extents(want).contains(&0)).all(is_whole) {
         return "all_gather";
     }
     // A halo exchange moves few elements, and only between ranks that are adjacent along one mesh axis.
+    let sent = || pieces.iter().filter(|piece| piece.from != piece.to);
     let are_neighbours = |piece: &Piece| {
-        let mesh = buffer.mesh;
         (0..mesh.shape().len()).map(|m| mesh.coordinate(piece.from, m).abs_diff(mesh.coordinate(piece.to, m))).sum::<usize>() == 1
     };
-    let moved: usize = pieces.iter().map(|p| extents(&p.region).iter().product::<usize>()).sum();
-    if pieces.iter().all(are_neighbours) && moved.saturating_mul(4) <= buffer.size() { "halo_exchange" } else { "all_to_all" }
-}
-
-/// Records a collective operation for [`explain`](cuprum_core::explain) and the trace. The record states the total size of all transfers,
-/// in bytes.
-pub(crate) fn record<R>(
-    mesh: Mesh,
-    name: &'static str,
-    dtype: DType,
-    transfers: &[Transfer],
-    work: impl FnOnce() -> Result<R>,
-) -> Result<R> {
-    let describe = || {
-        let launch = KernelLaunch { kernel: String::new(), grid: [0; 3], block: [0; 3] };
-        let bytes: usize = transfers.iter().map(|t| t.shape.iter().product::<usize>() * dtype.itemsize()).sum();
-        CallRecord {
-            family: Family::Copy,
-            options: format!("{bytes} bytes in {} transfers", transfers.len()),
-            bytes,
-            launch: None,
-            ..CallRecord::of_launch(name, mesh.engine_name(), mesh.device(), launch, std::iter::empty())
-        }
-    };
-    record_launch(Stream::default_of(mesh.device()), describe, work)
+    let moved: usize = sent().map(|piece| extents(&piece.region).iter().product::<usize>()).sum();
+    let size: usize = shape.iter().product();
+    if sent().all(are_neighbours) && moved.saturating_mul(4) <= size { "halo_exchange" } else { "all_to_all" }
 }
 
 /// Returns, by local rank, the whole array on each rank that computes ([`Mesh::is_leader`]), and `None` for other ranks. The arrays are
@@ -272,7 +258,7 @@ pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: D
 }
 
 /// Returns the same array with the given placements, none of which may be partial.
-pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &crate::placement::Placements) -> Result<StoredArray> {
+pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &Placements) -> Result<StoredArray> {
     let mesh = buffer.mesh;
     let resolved = resolve(buffer)?;
     let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
@@ -281,6 +267,25 @@ pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &crate::placement
     let fetched = fetch(source, &|rank| distribution.region(mesh, rank))?;
     let parts = fetched.into_iter().map(|part| dense(&part)).collect::<Result<Vec<_>>>()?;
     over_parts(mesh, source.dtype, layout, distribution, parts)
+}
+
+/// Returns a view of a sharded array as an array with the given placements, none of which may be partial. Each rank copies the elements of
+/// the view that it sends, and those that it keeps, directly from its part.
+pub(crate) fn redistribute_view(view: &HeldView, placements: &Placements) -> Result<StoredArray> {
+    let (array, buffer) = (view.array, view.buffer);
+    let mesh = buffer.mesh;
+    let local_view = |local: usize, region: &Region| view.local_view(local, region);
+    let source = Source {
+        mesh,
+        dtype: array.dtype(),
+        shape: array.shape(),
+        distribution: &buffer.distribution,
+        held: view.held.clone(),
+        view: &local_view,
+    };
+    let distribution = Distribution { shape: array.shape().into(), placements: placements.clone() };
+    let parts = source.fetch(&|rank| distribution.region(mesh, rank))?.iter().map(dense).collect::<Result<Vec<_>>>()?;
+    over_parts(mesh, array.dtype(), Layout::contiguous(array.shape())?, distribution, parts)
 }
 
 /// Returns an array in C order from the start of its buffer; a copy if necessary.

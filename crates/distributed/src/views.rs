@@ -111,14 +111,34 @@ impl ViewMap {
             }
             let others = self.steps.iter().zip(region).enumerate().filter(|(n, _)| *n != axis);
             let first = self.start[stored_axis] + others.map(|(_, (step, range))| step[stored_axis] * range.start as isize).sum::<isize>();
-            // Indices `i` with `held.start <= first + step * i < held.end`.
-            let (low, high) = (held.start as isize - first, held.end as isize - 1 - first);
-            let (low, high) = if step > 0 { (low, high) } else { (-high, -low) };
-            let length = step.abs();
-            start = start.max(usize::try_from((low + length - 1).div_euclid(length)).unwrap_or(0));
-            end = end.min(usize::try_from(high.div_euclid(length) + 1).unwrap_or(0));
+            let inside = indices_within(first, step, held);
+            start = start.max(inside.start);
+            end = end.min(inside.end);
         }
         Some(start..end.max(start))
+    }
+
+    /// Returns the region of a layout of `shape` whose elements are in `held`, a region of the stored array. Returns `None` if these elements
+    /// may form no region, because several axes of the layout run along one stored axis.
+    fn region_within(&self, held: &Region, shape: &[usize]) -> Option<Region> {
+        let whole: Region = shape.iter().map(|&n| 0..n).collect();
+        let mut region = whole.clone();
+        for (stored_axis, held) in held.iter().enumerate() {
+            let (low, high) = self.range(stored_axis, &whole);
+            if held.start as isize <= low && high <= held.end as isize {
+                continue;
+            }
+            let mut along = (0..self.steps.len()).filter(|&axis| self.steps[axis][stored_axis] != 0);
+            match (along.next(), along.next()) {
+                (Some(axis), None) => {
+                    let inside = indices_within(self.start[stored_axis], self.steps[axis][stored_axis], held);
+                    region[axis] = intersect(&region[axis], &inside);
+                }
+                (None, _) => return Some(shape.iter().map(|_| 0..0).collect()),
+                _ => return None,
+            }
+        }
+        Some(region)
     }
 
     /// Returns the index of the layout's first element along a stored axis.
@@ -136,6 +156,49 @@ impl ViewMap {
         };
         let offset = part.offset() as isize + held.iter().enumerate().map(first).sum::<isize>();
         Layout::strided(&extents(region), &strides, usize::try_from(offset).unwrap_or(usize::MAX))
+    }
+}
+
+/// Returns the indices `i` with `first + step * i` in `held`. `step` is not 0.
+fn indices_within(first: isize, step: isize, held: &Range<usize>) -> Range<usize> {
+    let (low, high) = (held.start as isize - first, held.end as isize - 1 - first);
+    let (low, high) = if step > 0 { (low, high) } else { (-high, -low) };
+    let length = step.abs();
+    let start = usize::try_from((low + length - 1).div_euclid(length)).unwrap_or(0);
+    start..usize::try_from(high.div_euclid(length) + 1).unwrap_or(0)
+}
+
+/// Returns the common indices of two ranges.
+fn intersect(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    let start = a.start.max(b.start);
+    start..a.end.min(b.end).max(start)
+}
+
+/// A view of a sharded array, of which each rank holds a region.
+pub(crate) struct HeldView<'a> {
+    pub array: &'a StoredArray,
+    pub buffer: &'a ShardedBuffer,
+    map: ViewMap,
+    /// The regions of the view that the ranks hold, by rank.
+    pub held: Vec<Region>,
+}
+
+impl<'a> HeldView<'a> {
+    /// Returns the view, or `None` if a reduction is pending or if the elements that a rank holds may form no region of the view.
+    pub fn of(array: &'a StoredArray) -> Option<HeldView<'a>> {
+        let buffer = ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.is_partial() && has_same_items(array, buffer))?;
+        let map = ViewMap::new(array.layout(), &buffer.distribution.shape)?;
+        let held = |rank: usize| map.region_within(&buffer.distribution.region(buffer.mesh, rank), array.shape());
+        let held = (0..buffer.mesh.size()).map(held).collect::<Option<Vec<_>>>()?;
+        Some(HeldView { array, buffer, map, held })
+    }
+
+    /// Returns a region of the view that a local rank holds, as a view of the rank's part.
+    pub fn local_view(&self, local: usize, region: &Region) -> Result<NdArray> {
+        let (mesh, part) = (self.buffer.mesh, &self.buffer.parts[local]);
+        let held = self.buffer.distribution.region(mesh, mesh.local_ranks().start + local);
+        let layout = self.map.local_layout(region, part.layout(), &held)?;
+        Ok(NdArray::from(StoredArray::new(self.array.dtype(), layout, part.buffer().clone())?))
     }
 }
 

@@ -102,7 +102,13 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
 
 /// Queues the kernel that looks up `values` in a filter of `sorted`. `addresses` are those of sorted, values and output. `sizes` are the numbers
 /// of elements of sorted and of values.
-fn queue_members(context: &'static Context, dtype: DType, result: SearchResult, addresses: [u64; 3], sizes: [usize; 2]) -> crate::Result<()> {
+fn queue_members(
+    context: &'static Context,
+    dtype: DType,
+    result: SearchResult,
+    addresses: [u64; 3],
+    sizes: [usize; 2],
+) -> crate::Result<()> {
     let function = SEARCH_SOURCE.kernel(context, "find_members", &kernel_defines(dtype, result, false))?;
     function.allow_dynamic_shared(MEMBER_BYTES)?;
     let mut args = Args::new();

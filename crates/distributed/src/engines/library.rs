@@ -11,7 +11,7 @@ use cuprum_core::device::collectives::{Communicator, ReceivedPiece, SentPiece};
 use cuprum_core::device::{DeviceEvent, driver};
 use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, StoredArray, Stream};
 
-use super::{Engine, Piece, Transfer};
+use super::{Engine, Pieces, Transfer};
 use crate::processes::world::World;
 
 /// Time between two checks of queued exchanges.
@@ -116,7 +116,7 @@ impl Engine for LibraryEngine {
         self.0.name
     }
 
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], piece: Piece) -> Result<Vec<(usize, NdArray)>> {
+    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()> {
         let state = &self.0;
         let device = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
         let own = state.world.rank();
@@ -125,7 +125,7 @@ impl Engine for LibraryEngine {
             for (n, transfer) in transfers.iter().enumerate() {
                 let nbytes = transfer.nbytes(dtype);
                 if transfer.from == own {
-                    let array = piece(n)?.stored()?;
+                    let array = pieces.piece(n)?.contiguous()?.stored()?;
                     let byte_offset = array.layout().offset() * dtype.itemsize();
                     sends.push(SentPiece { to: transfer.to, buffer: array.buffer().clone(), byte_offset, nbytes });
                 } else if transfer.to == own {
@@ -136,7 +136,7 @@ impl Engine for LibraryEngine {
             let mut ranks: Vec<usize> = sends.iter().map(|s| s.to).chain(receives.iter().map(|r| r.from)).collect();
             ranks.sort_unstable();
             ranks.dedup();
-            let Some(&first) = ranks.first() else { return Ok(Vec::new()) };
+            let Some(&first) = ranks.first() else { return pieces.sent() };
             let stream = Stream::current(device);
             let begin = driver(device)?.record_event(stream)?;
             let started = Instant::now();
@@ -150,10 +150,12 @@ impl Engine for LibraryEngine {
             let buffers = state.communicator.exchange(&sends, &receives, &mut keep_waiting)?;
             let end = driver(device)?.record_event(stream)?;
             state.queued.lock().unwrap_or_else(|e| e.into_inner()).push_back(Queued { begin, end, seen: None, ranks });
-            let array = |(n, buffer): (usize, Arc<dyn cuprum_core::device::Buffer>)| {
-                Ok((n, NdArray::from(StoredArray::new(dtype, Layout::contiguous(&transfers[n].shape)?, buffer)?)))
-            };
-            indices.into_iter().zip(buffers).map(array).collect()
+            pieces.sent()?;
+            for (n, buffer) in indices.into_iter().zip(buffers) {
+                let array = StoredArray::new(dtype, Layout::contiguous(&transfers[n].shape)?, buffer)?;
+                pieces.received(n, NdArray::from(array))?;
+            }
+            Ok(())
         })
     }
 

@@ -5,10 +5,13 @@ use std::sync::{Mutex, PoisonError};
 
 use cuprum_core::{DType, Device, NdArray, Result, Stream};
 
-use super::{Engine, Piece, Transfer};
+use super::{Engine, Pieces, Transfer};
 
 /// Name of the engine.
 pub(super) const NAME: &str = "loopback";
+
+/// Maximum size of a transfer. The copy between two GPUs over NVLink takes longer than the calls that start it.
+const MAX_TRANSFER_BYTES: usize = 64 << 20;
 
 /// Copies between the devices of one process.
 pub(crate) struct Loopback;
@@ -18,19 +21,25 @@ impl Engine for Loopback {
         NAME
     }
 
-    fn exchange(&self, members: &[Device], _dtype: DType, transfers: &[Transfer], piece: Piece) -> Result<Vec<(usize, NdArray)>> {
-        let copy = |(n, transfer): (usize, &Transfer)| {
-            let (piece, receiver) = (piece(n)?, members[transfer.to]);
-            Ok((n, copy_to_device(&piece, receiver)?))
-        };
-        transfers.iter().enumerate().map(copy).collect()
+    fn max_transfer_bytes(&self) -> usize {
+        MAX_TRANSFER_BYTES
+    }
+
+    fn exchange(&self, members: &[Device], _dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()> {
+        // All copies are queued before the first piece is received. A device would otherwise wait for a piece before it sends the next one.
+        let mut copies = Vec::new();
+        for (n, transfer) in transfers.iter().enumerate() {
+            copies.push((n, copy_to_device(&pieces.piece(n)?, members[transfer.to])?));
+        }
+        pieces.sent()?;
+        copies.into_iter().try_for_each(|(n, copy)| pieces.received(n, copy))
     }
 }
 
 /// The streams for copies from one device to another: one on the sender, one on the receiver.
 type CopyStreams = (Stream, Stream);
 
-/// Copies an array to another device.
+/// Copies an array to another device. Returns an array that is on the receiver already unchanged.
 ///
 /// Each pair of sender and receiver has streams of its own. On the devices' current streams, a copy would wait for earlier copies in the
 /// other direction.
@@ -39,6 +48,8 @@ fn copy_to_device(array: &NdArray, receiver: Device) -> Result<NdArray> {
     if sender == receiver {
         return Ok(array.clone());
     }
+    // The copy of a strided view runs on the current stream, so that the copy of an earlier piece does not delay it.
+    let array = array.contiguous()?;
     // A graph cannot capture the copy. On the current streams, it is an error.
     if Stream::current(sender).is_capturing() || Stream::current(receiver).is_capturing() {
         return array.to_device(receiver);

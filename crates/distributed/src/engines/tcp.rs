@@ -6,9 +6,12 @@ use std::sync::mpsc::channel;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, StoredArray};
 
-use super::{Engine, Piece, Transfer};
+use super::{Engine, Pieces, Transfer};
 use crate::processes::ledger::{ROUND_BYTES, Round, describe_difference};
 use crate::processes::world::{Job, World};
+
+/// Maximum size of a transfer. A piece is sent while the next one is copied to host memory.
+const MAX_TRANSFER_BYTES: usize = 16 << 20;
 
 /// Sends and receives over the connections of a [`World`].
 pub(crate) struct Tcp {
@@ -22,28 +25,26 @@ impl Tcp {
         Tcp { world, reason }
     }
 
-    /// Queues the pieces that this rank sends, one job per receiving rank. Returns the number of jobs.
+    /// Queues the pieces that this rank sends, one job per piece. Returns the number of jobs.
     fn send(
         &self,
         dtype: DType,
         transfers: &[Transfer],
         round: &Round,
-        piece: Piece,
+        pieces: &mut dyn Pieces,
         done: &std::sync::mpsc::Sender<Result<()>>,
     ) -> Result<usize> {
         let own = self.world.rank();
         let mut count = 0;
         for to in other_ranks(own, self.world.size()) {
-            let mut pieces: Vec<Box<dyn AsRef<[u8]> + Send>> = Vec::new();
+            // The round precedes the first piece.
+            let mut header = round.encode().to_vec();
             for (n, transfer) in transfers.iter().enumerate().filter(|(_, t)| t.from == own && t.to == to) {
-                let bytes = HostBytes::new(&piece(n)?)?;
+                let bytes = HostBytes::new(&pieces.piece(n)?)?;
                 if bytes.as_ref().len() != transfer.nbytes(dtype) {
                     return Err(Error::value("mesh", "a piece does not have the size of its transfer"));
                 }
-                pieces.push(Box::new(bytes));
-            }
-            if !pieces.is_empty() {
-                self.world.send(to, Job { header: round.encode().to_vec(), pieces, done: done.clone() })?;
+                self.world.send(to, Job { header: std::mem::take(&mut header), piece: Box::new(bytes), done: done.clone() })?;
                 count += 1;
             }
         }
@@ -51,9 +52,8 @@ impl Tcp {
     }
 
     /// Receives the pieces for this rank.
-    fn receive(&self, member: Device, dtype: DType, transfers: &[Transfer], round: &Round) -> Result<Vec<(usize, NdArray)>> {
+    fn receive(&self, member: Device, dtype: DType, transfers: &[Transfer], round: &Round, pieces: &mut dyn Pieces) -> Result<()> {
         let own = self.world.rank();
-        let mut received = Vec::new();
         for from in other_ranks(own, self.world.size()) {
             let mut expected = transfers.iter().enumerate().filter(|(_, t)| t.to == own && t.from == from).peekable();
             if expected.peek().is_none() {
@@ -75,10 +75,10 @@ impl Tcp {
                     buffer.normalize_bools()?;
                 }
                 let array = StoredArray::new(dtype, Layout::contiguous(&transfer.shape)?, Arc::new(buffer))?;
-                received.push((n, NdArray::from(array).to_device(member)?));
+                pieces.received(n, NdArray::from(array).to_device(member)?)?;
             }
         }
-        Ok(received)
+        Ok(())
     }
 }
 
@@ -122,15 +122,19 @@ impl Engine for Tcp {
         Some(&self.reason)
     }
 
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], piece: Piece) -> Result<Vec<(usize, NdArray)>> {
+    fn max_transfer_bytes(&self) -> usize {
+        MAX_TRANSFER_BYTES
+    }
+
+    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()> {
         let member = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
         self.world.exchange(dtype, transfers, |round| {
             let (done, results) = channel();
-            let jobs = self.send(dtype, transfers, &round, piece, &done)?;
+            let jobs = self.send(dtype, transfers, &round, pieces, &done)?;
             drop(done);
-            let received = self.receive(member, dtype, transfers, &round)?;
-            self.world.await_sent(&results, jobs)?;
-            Ok(received)
+            pieces.sent()?;
+            self.receive(member, dtype, transfers, &round, pieces)?;
+            self.world.await_sent(&results, jobs)
         })
     }
 

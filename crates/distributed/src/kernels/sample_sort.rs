@@ -5,20 +5,21 @@
 //! device: elements that compare equal have equal bits, or may be in any order. If many elements are equal, one rank sorts them all and
 //! needs memory for them.
 
+use std::iter::once;
+
 use cuprum_core::call::Sort;
 use cuprum_core::random::Generator;
 use cuprum_core::{
-    Array, Call, DType, Device, Error, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, concat, decline, full, s, where_,
+    Array, Call, DType, Device, Error, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, decline, full, s, where_,
     with_device, zeros,
 };
-use smallvec::SmallVec;
 
-use crate::buffer::{ShardedBuffer, empty_part, over_parts};
-use crate::engines::Transfer;
+use crate::buffer::{ShardedBuffer, over_parts};
+use crate::exchange::{Assembly, Piece, exchange};
 use crate::mesh::Mesh;
 use crate::placement::{Cuts, Distribution, Placement, region_of_rank};
 use crate::ranks::{declined, done_sharded, run_on_rank};
-use crate::redistribute::{dense, gather, record};
+use crate::redistribute::{dense, gather};
 use crate::views::local_parts;
 
 /// Number of samples that each rank draws uniformly from its elements. If the elements are distinct, buckets exceed the mean size by a few
@@ -40,7 +41,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     let splitters = splitters(mesh, &parts, dtype)?;
     let pieces = split_into_buckets(mesh, &parts, &splitters, request.descending)?;
     let counts = counts(mesh, &pieces)?;
-    let buckets = exchange(mesh, dtype, &counts, &|local, to| Ok(pieces[local][to].clone()))?;
+    let buckets = exchange_rows(mesh, dtype, &counts, &|local, to| Ok(pieces[local][to].clone()))?;
     let mut sorted = Vec::new();
     for (local, bucket) in buckets.into_iter().enumerate() {
         let output = OutputSpec::contiguous(dtype, bucket.shape())?;
@@ -68,7 +69,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
         let (low, high) = (range.start.saturating_sub(start) as isize, range.end.saturating_sub(start) as isize);
         sorted[local].index(s![low..high.max(low)])
     };
-    let parts = exchange(mesh, dtype, &moved, &range)?;
+    let parts = exchange_rows(mesh, dtype, &moved, &range)?;
     let parts = parts.iter().map(|part| dense(&part.stored()?)).collect::<Result<Vec<_>>>()?;
     done_sharded(mesh, call, &cuts, vec![parts])
 }
@@ -138,36 +139,22 @@ fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) 
 
 /// Sends `piece(local, to)` from each rank of this process to each rank `to`. Returns, for each rank of this process, the elements that it
 /// receives, in the order of the senders. `counts[from][to]` is the number of elements from rank `from` to rank `to`.
-fn exchange(mesh: Mesh, dtype: DType, counts: &[Vec<usize>], piece: &dyn Fn(usize, usize) -> Result<NdArray>) -> Result<Vec<NdArray>> {
-    let mut transfers = Vec::new();
+fn exchange_rows(mesh: Mesh, dtype: DType, counts: &[Vec<usize>], piece: &dyn Fn(usize, usize) -> Result<NdArray>) -> Result<Vec<NdArray>> {
+    let first_rank = mesh.local_ranks().start;
+    // Position, in the receiver's array, of the first element from a sender.
+    let start = |from: usize, to: usize| counts[..from].iter().map(|of_rank| of_rank[to]).sum::<usize>();
+    let mut pieces = Vec::new();
     for (from, of_rank) in counts.iter().enumerate() {
-        for (to, &count) in of_rank.iter().enumerate().filter(|(to, count)| *to != from && **count > 0) {
-            transfers.push(Transfer { from, to, shape: SmallVec::from_elem(count, 1) });
+        for (to, &count) in of_rank.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let region = once(start(from, to)..start(from, to) + count).collect();
+            pieces.push(Piece { from, to, region, slot: to.wrapping_sub(first_rank) });
         }
     }
-    let first_rank = mesh.local_ranks().start;
-    let mut send = |n: usize| {
-        let local = transfers[n].from - first_rank;
-        with_device(mesh.members()[local], || piece(local, transfers[n].to)?.contiguous())
+    let assembly = |(local, rank): (usize, usize)| Assembly::new(mesh, local, dtype, once(0..start(mesh.size(), rank)).collect());
+    let assemblies = mesh.local_ranks().enumerate().map(assembly).collect();
+    let view = |Piece { from, to, region, .. }: &Piece| {
+        let (first, range) = (start(*from, *to), &region[0]);
+        piece(from - first_rank, *to)?.index(s![(range.start - first) as isize..(range.end - first) as isize])
     };
-    let received = if transfers.is_empty() {
-        Vec::new()
-    } else {
-        record(mesh, "all_to_all", dtype, &transfers, || mesh.engine().exchange(mesh.members(), dtype, &transfers, &mut send))?
-    };
-    let of_rank = |(local, rank): (usize, usize)| {
-        let mut arrays: Vec<(usize, NdArray)> =
-            received.iter().filter(|(n, _)| transfers[*n].to == rank).map(|(n, array)| (transfers[*n].from, array.clone())).collect();
-        if counts[rank][rank] > 0 {
-            arrays.push((rank, piece(local, rank)?));
-        }
-        arrays.sort_by_key(|(from, _)| *from);
-        let arrays: Vec<NdArray> = arrays.into_iter().map(|(_, array)| array).collect();
-        match arrays.len() {
-            0 => Ok(NdArray::from(empty_part(mesh.members()[local], dtype, &[0])?)),
-            1 => Ok(arrays[0].clone()),
-            _ => with_device(mesh.members()[local], || concat(&arrays, 0)),
-        }
-    };
-    mesh.local_ranks().enumerate().map(of_rank).collect()
+    Ok(exchange(mesh, "all_to_all", dtype, pieces, assemblies, &view)?.into_iter().map(NdArray::from).collect())
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cuprum_backend_cpu as _;
 use cuprum_core::{DType, Device, Error, NdArray, Result};
 
-use crate::engines::{Engine, Tcp, Transfer};
+use crate::engines::{Engine, Pieces, Tcp, Transfer};
 use crate::processes::engine_choice::{EngineChoice, offer_of};
 use crate::processes::links::connect;
 use crate::processes::rendezvous::{Candidate, meet};
@@ -56,16 +56,38 @@ impl Rank {
         let (own, size) = (self.world.rank(), self.world.size());
         let pairs = (0..size).flat_map(|from| (0..size).map(move |to| (from, to))).filter(|(from, to)| from != to);
         let transfers: Vec<Transfer> = pairs.map(|(from, to)| Transfer { from, to, shape: [values].into_iter().collect() }).collect();
-        let mut piece = |n: usize| {
-            let first = (1000 * own + transfers[n].to) as f64;
-            NdArray::from_vec((0..values).map(|n| first + n as f64).collect::<Vec<_>>(), values)
-        };
-        let received = self.engine.exchange(&[Device::CPU], DType::F64, &transfers, &mut piece)?;
+        let mut numbers = Numbers { own, values, transfers: &transfers, received: Vec::new() };
+        self.engine.exchange(&[Device::CPU], DType::F64, &transfers, &mut numbers)?;
+        let received = numbers.received;
         for (n, array) in &received {
             let first = (1000 * transfers[*n].from + own) as f64;
             assert!(array.to_vec::<f64>()?.iter().enumerate().all(|(n, value)| *value == first + n as f64));
         }
         Ok(received)
+    }
+}
+
+/// Pieces of `values` numbers, which depend on the sender and the receiver.
+struct Numbers<'a> {
+    own: usize,
+    values: usize,
+    transfers: &'a [Transfer],
+    received: Vec<(usize, NdArray)>,
+}
+
+impl Pieces for Numbers<'_> {
+    fn piece(&mut self, transfer: usize) -> Result<NdArray> {
+        let first = (1000 * self.own + self.transfers[transfer].to) as f64;
+        NdArray::from_vec((0..self.values).map(|n| first + n as f64).collect::<Vec<_>>(), self.values)
+    }
+
+    fn sent(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn received(&mut self, transfer: usize, array: NdArray) -> Result<()> {
+        self.received.push((transfer, array));
+        Ok(())
     }
 }
 

@@ -28,10 +28,10 @@ const ANNOUNCEMENT: u8 = 1;
 /// First byte of a frame of the control connection that reports a failure.
 const FAILURE: u8 = 2;
 
-/// Bytes to send: a header, then ranges of host memory.
+/// Bytes to send: a header, which may be empty, then a range of host memory.
 pub(crate) struct Job {
     pub header: Vec<u8>,
-    pub pieces: Vec<Box<dyn AsRef<[u8]> + Send>>,
+    pub piece: Box<dyn AsRef<[u8]> + Send>,
     pub done: Sender<Result<()>>,
 }
 
@@ -314,12 +314,10 @@ impl World {
     fn send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<Job>) {
         let rank = self.peers[n].rank;
         while let Ok(job) = jobs.recv() {
-            let mut sent = write_full(data, &job.header, &mut self.keep_waiting_for(rank));
-            for piece in &job.pieces {
-                sent = sent.and_then(|()| write_full(data, (**piece).as_ref(), &mut self.keep_waiting_for(rank)));
-            }
+            let header = write_full(data, &job.header, &mut self.keep_waiting_for(rank));
+            let sent = header.and_then(|()| write_full(data, (*job.piece).as_ref(), &mut self.keep_waiting_for(rank)));
             let sent = sent.map_err(|e| self.fail_after_grace(e.of_rank(rank)));
-            drop(job.pieces);
+            drop(job.piece);
             // If the exchange has ended after a failure, nothing receives the result.
             let _ = job.done.send(sent);
         }

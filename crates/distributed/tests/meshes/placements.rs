@@ -33,6 +33,49 @@ fn reshard_keeps_the_elements_for_all_pairs_of_placements() -> Result<()> {
     Ok(())
 }
 
+type View = fn(&NdArray) -> Result<NdArray>;
+
+#[test]
+fn reshard_of_views() -> Result<()> {
+    let views: [(&str, View); 8] = [
+        ("transposed", |a| a.t()),
+        ("row", |a| a.index(s![3, ..])),
+        ("every third row from the last", |a| a.index(s![..;-3, 1..])),
+        ("columns", |a| a.index(s![.., 2..7;2])),
+        ("new axis", |a| a.index(s![.., None, ..5])),
+        ("repeated", |a| a.index(s![.., None, ..])?.broadcast_to([12, 4, 10])),
+        ("diagonal", |a| a.diagonal(1, 0, 1)),
+        ("no rows", |a| a.index(s![5..5, ..])),
+    ];
+    let a = numbers(&[12, 10])?;
+    for (name, view) in views {
+        let want = view(&a)?.to_bytes()?;
+        for ranks in [1, 2, 5] {
+            let mesh = Mesh::loopback(ranks)?;
+            for from in placements(2) {
+                let view = view(&a.shard(&mesh, [from])?)?;
+                for to in placements(view.ndim() as isize) {
+                    let b = view.reshard([to])?;
+                    assert_eq!(b.placements(), Some(vec![to]), "{name}: {from} -> {to}");
+                    assert!(b.to_bytes()? == want, "{name} on {ranks} ranks: {from} -> {to}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn transposition_of_a_large_array_exchanges_half_of_it() -> Result<()> {
+    let mesh = Mesh::loopback(2)?;
+    let a = numbers(&[1920, 1152])?;
+    let sharded = a.shard(&mesh, [Shard(0)])?;
+    let (result, calls) = explain(|| sharded.t()?.reshard([Shard(0)]));
+    assert!(result?.to_bytes()? == a.t()?.to_bytes()?);
+    assert_eq!(collectives(&calls), [("all_to_all", 1920 * 1152 * 8 / 2)]);
+    Ok(())
+}
+
 #[test]
 fn reshard_on_grids() -> Result<()> {
     let shape = [5, 9];

@@ -1,0 +1,209 @@
+//! Exchanges: pieces of arrays move between ranks, and are joined to arrays in the order in which they arrive.
+
+use cuprum_core::dispatch::record_launch;
+use cuprum_core::{
+    CallRecord, DType, Device, Family, Item, KernelLaunch, NdArray, Result, StoredArray, Stream, assemble, empty, with_device,
+};
+
+use crate::buffer::empty_part;
+use crate::engines::{Pieces, Transfer};
+use crate::mesh::Mesh;
+use crate::placement::{Region, extents};
+
+/// A region of an array that a rank holds and that one rank, perhaps the same, needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub from: usize,
+    pub to: usize,
+    /// The region, in the coordinates of the array that the receiver joins.
+    pub region: Region,
+    /// Index of the receiver's array among the arrays that this process joins. Not used if the receiver belongs to another process.
+    pub slot: usize,
+}
+
+/// An array on one device that is joined from pieces.
+///
+/// A large array is written piece by piece, so that a piece is copied while later ones are still travelling. A small array is written by
+/// one call after the last piece, because a call takes longer than the copy of a small piece.
+pub(crate) struct Assembly {
+    device: Device,
+    dtype: DType,
+    region: Region,
+    is_in_turn: bool,
+    /// The pieces, if they are written by one call.
+    parts: Vec<(NdArray, Vec<usize>)>,
+    /// The array, some of whose elements may not be written yet.
+    array: Option<NdArray>,
+}
+
+/// Minimum size in bytes of an array that is written piece by piece.
+const MIN_BYTES_IN_TURN: usize = 4 << 20;
+
+impl Assembly {
+    /// Returns an assembly without pieces for local rank `local`. The array covers `region`.
+    pub fn new(mesh: Mesh, local: usize, dtype: DType, region: Region) -> Assembly {
+        let device = mesh.members()[local];
+        let nbytes = extents(&region).iter().product::<usize>().saturating_mul(dtype.itemsize());
+        // A graph would repeat each write, so that assignments during a capture copy the array.
+        let is_in_turn = nbytes > mesh.engine().max_transfer_bytes().min(MIN_BYTES_IN_TURN) && !Stream::current(device).is_capturing();
+        Assembly { device, dtype, region, is_in_turn, parts: Vec::new(), array: None }
+    }
+
+    /// Adds a piece that covers `region`. Pieces do not overlap.
+    fn add(&mut self, region: &Region, piece: NdArray) -> Result<()> {
+        if *region == self.region {
+            self.array = Some(piece);
+            return Ok(());
+        }
+        let start = region.iter().zip(&self.region).map(|(range, whole)| range.start - whole.start);
+        if !self.is_in_turn {
+            self.parts.push((piece, start.collect()));
+            return Ok(());
+        }
+        let items: Vec<Item> =
+            start.zip(region).map(|(start, range)| Item::slice(Some(start as isize), Some((start + range.len()) as isize), 1)).collect();
+        with_device(self.device, || {
+            let mut array = match self.array.take() {
+                Some(array) => array,
+                None => empty(&extents(&self.region)[..], self.dtype)?,
+            };
+            array.assign(&items[..], &piece)?;
+            self.array = Some(array);
+            Ok(())
+        })
+    }
+
+    /// Returns the array. It may be a strided view if one piece covers the whole region.
+    fn finish(self) -> Result<StoredArray> {
+        let shape = extents(&self.region);
+        match self.array {
+            _ if shape.contains(&0) => empty_part(self.device, self.dtype, &shape),
+            Some(array) => array.stored(),
+            None => with_device(self.device, || assemble(&shape, &self.parts)?.stored()),
+        }
+    }
+}
+
+/// Moves `pieces` to their receivers, and returns the joined arrays. `view` returns the elements of a piece that a rank of this process
+/// holds, on the rank's device. `name` is the name under which the exchange is recorded.
+///
+/// All processes of the mesh must call this function with the same pieces.
+pub(crate) fn exchange(
+    mesh: Mesh,
+    name: &'static str,
+    dtype: DType,
+    pieces: Vec<Piece>,
+    assemblies: Vec<Assembly>,
+    view: &dyn Fn(&Piece) -> Result<NdArray>,
+) -> Result<Vec<StoredArray>> {
+    let (own, sent): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.from == piece.to);
+    let own = own.into_iter().filter(|piece| mesh.local_ranks().contains(&piece.to)).collect();
+    let sent = split_pieces(sent, mesh.engine().max_transfer_bytes() / dtype.itemsize());
+    let transfers: Vec<Transfer> = sent.iter().map(|p| Transfer { from: p.from, to: p.to, shape: extents(&p.region) }).collect();
+    let mut local = LocalPieces { own, sent, assemblies, view };
+    if transfers.is_empty() {
+        local.sent()?;
+    } else {
+        record(mesh, name, dtype, &transfers, || mesh.engine().exchange(mesh.members(), dtype, &transfers, &mut local))?;
+    }
+    local.assemblies.into_iter().map(Assembly::finish).collect()
+}
+
+/// The pieces that ranks of this process send, keep and receive in an exchange, and the arrays that are joined from them.
+struct LocalPieces<'a> {
+    /// Pieces that a rank of this process holds and needs.
+    own: Vec<Piece>,
+    /// Pieces that travel between ranks, one per transfer.
+    sent: Vec<Piece>,
+    assemblies: Vec<Assembly>,
+    view: &'a dyn Fn(&Piece) -> Result<NdArray>,
+}
+
+impl Pieces for LocalPieces<'_> {
+    fn piece(&mut self, transfer: usize) -> Result<NdArray> {
+        (self.view)(&self.sent[transfer])
+    }
+
+    fn sent(&mut self) -> Result<()> {
+        self.own.iter().try_for_each(|piece| self.assemblies[piece.slot].add(&piece.region, (self.view)(piece)?))
+    }
+
+    fn received(&mut self, transfer: usize, array: NdArray) -> Result<()> {
+        let piece = &self.sent[transfer];
+        self.assemblies[piece.slot].add(&piece.region, array)
+    }
+}
+
+/// Divides pieces of more than `limit` elements. The first parts of all pieces precede the second parts, so that all ranks send and
+/// receive from the start.
+fn split_pieces(pieces: Vec<Piece>, limit: usize) -> Vec<Piece> {
+    let mut parts: Vec<(usize, Piece)> = Vec::new();
+    for piece in pieces {
+        let part = |(n, region): (usize, Region)| (n, Piece { region, ..piece });
+        parts.extend(split_region(&piece.region, limit.max(1)).into_iter().enumerate().map(part));
+    }
+    parts.sort_by_key(|(n, _)| *n);
+    parts.into_iter().map(|(_, piece)| piece).collect()
+}
+
+/// Divides a region into regions of at most `limit` elements, in C order. Elements of each region are adjacent in a C-contiguous array of
+/// the extents of `region`.
+fn split_region(region: &Region, limit: usize) -> Vec<Region> {
+    let mut regions = Vec::new();
+    push_split(region.clone(), 0, limit, &mut regions);
+    regions
+}
+
+/// Appends the parts of `region`, which has extent 1 along the axes before `axis`, to `regions`.
+fn push_split(region: Region, axis: usize, limit: usize, regions: &mut Vec<Region>) {
+    let inner = region.iter().skip(axis + 1).fold(1, |size: usize, range| size.saturating_mul(range.len()));
+    if axis == region.len() || inner.saturating_mul(region[axis].len()) <= limit {
+        regions.push(region);
+        return;
+    }
+    for start in region[axis].clone().step_by((limit / inner).max(1)) {
+        let mut part = region.clone();
+        part[axis] = start..start.saturating_add((limit / inner).max(1)).min(region[axis].end);
+        push_split(part, axis + 1, limit.max(1), regions);
+    }
+}
+
+/// Records a collective operation for [`explain`](cuprum_core::explain) and the trace. The record states the total size of all transfers,
+/// in bytes.
+fn record<R>(mesh: Mesh, name: &'static str, dtype: DType, transfers: &[Transfer], work: impl FnOnce() -> Result<R>) -> Result<R> {
+    let describe = || {
+        let launch = KernelLaunch { kernel: String::new(), grid: [0; 3], block: [0; 3] };
+        let bytes: usize = transfers.iter().map(|t| t.nbytes(dtype)).sum();
+        CallRecord {
+            family: Family::Copy,
+            options: format!("{bytes} bytes in {} transfers", transfers.len()),
+            bytes,
+            launch: None,
+            ..CallRecord::of_launch(name, mesh.engine_name(), mesh.device(), launch, std::iter::empty())
+        }
+    };
+    record_launch(Stream::default_of(mesh.device()), describe, work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_are_divided_in_c_order() {
+        let split = |region: &[std::ops::Range<usize>], limit| split_region(&region.iter().cloned().collect(), limit);
+        let regions = |of: &[&[std::ops::Range<usize>]]| of.iter().map(|r| r.iter().cloned().collect()).collect::<Vec<Region>>();
+        assert_eq!(split(&[2..5, 1..4], 9), regions(&[&[2..5, 1..4]]));
+        assert_eq!(split(&[2..5, 1..4], 7), regions(&[&[2..4, 1..4], &[4..5, 1..4]]));
+        assert_eq!(split(&[2..4, 1..4], 2), regions(&[&[2..3, 1..3], &[2..3, 3..4], &[3..4, 1..3], &[3..4, 3..4]]));
+        assert_eq!(split(&[], 1), regions(&[&[]]));
+    }
+
+    #[test]
+    fn parts_of_all_pieces_alternate() {
+        let piece =
+            |from: usize, region: std::ops::Range<usize>| Piece { from, to: 1 - from, region: std::iter::once(region).collect(), slot: 0 };
+        let parts = split_pieces(vec![piece(0, 0..5), piece(1, 5..8)], 2);
+        assert_eq!(parts, [piece(0, 0..2), piece(1, 5..7), piece(0, 2..4), piece(1, 7..8), piece(0, 4..5)]);
+    }
+}
