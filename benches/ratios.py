@@ -83,7 +83,7 @@ for workload in order:
         continue
     theirs_best = min(known, default=None)
     for peer, time in [*theirs.items()] + [("best", theirs_best)] * best:
-        if time:
+        if time and ours:
             ratios[peer][workload] = time / ours
     cells = [workload, show(ours)] + [show(t) for t in theirs.values()] + [ratio(ours, t) for t in theirs.values()]
     print("|", " | ".join(cells + [ratio(ours, theirs_best)] * best + [share(workload)] * bool(limits)), "|")
