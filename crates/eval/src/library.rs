@@ -136,32 +136,15 @@ pub(crate) fn unknown_name<'a>(path: &str, variables: impl Iterator<Item = &'a s
 
 /// Returns the name in `known` within one or two typing errors of `name`, if there is one.
 pub(crate) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = match name.chars().count() {
+    let length = name.chars().count();
+    let limit = match length {
         0..=2 => return None,
         3..=5 => 1,
         _ => 2,
     };
-    known.map(|k| (edit_distance(name, k), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
-}
-
-/// Returns the optimal string alignment distance of `a` and `b`: insertions, deletions, substitutions and transpositions.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let substituted = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = substituted.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(before[j - 2] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
+    let name = name.to_lowercase();
+    let of_similar_length = known.filter(|k| k.chars().count().abs_diff(length) <= limit);
+    of_similar_length.map(|k| (strsim::osa_distance(&name, &k.to_lowercase()), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
 }
 
 /// Returns every function that an expression can call, sorted by path.
@@ -184,11 +167,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edit_distances() {
-        assert_eq!(edit_distance("cumsum", "cumsmu"), 1);
-        assert_eq!(edit_distance("sqr", "sqrt"), 1);
-        assert_eq!(edit_distance("", "abc"), 3);
-        assert_eq!(edit_distance("Sin", "sin"), 0);
+    fn names_with_one_or_two_errors_are_found() {
+        let nearest = |name| nearest_name(name, ["cumsum", "sqrt", "sin"].into_iter());
+        assert_eq!(nearest("cumsmu"), Some("cumsum"));
+        assert_eq!(nearest("sqr"), Some("sqrt"));
+        assert_eq!(nearest("Sin"), Some("sin"));
+        assert_eq!(nearest("si"), None);
+        assert_eq!(nearest("cumulated"), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{Engine, Pieces, Transfer};
 pub(super) const NAME: &str = "loopback";
 
 /// Maximum size of a transfer. The copy between two GPUs over NVLink takes longer than the calls that start it.
-const MAX_TRANSFER_BYTES: usize = 64 << 20;
+const MAX_TRANSFER_BYTES: usize = 128 << 20;
 
 /// Copies between the devices of one process.
 pub(crate) struct Loopback;

@@ -65,6 +65,7 @@ impl Context {
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check_result("cuMemcpyPeerAsync", code)?;
         dst.record_copy_from(src, bytes == dst.len());
+        DeviceBuffer::record_written([dst]); // so that readers do not wait for later copies on the stream
         // The source's stream waits for the copy, because later work on that stream may reuse the memory of `src` once `src` is freed.
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
         ordered.or_else(|_| target.wait_for_all())
