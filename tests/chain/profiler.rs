@@ -119,6 +119,30 @@ fn explain_records_user_requested_launches() {
     assert_eq!(quiet.unwrap(), 1);
 }
 
+#[cfg(feature = "distributed")]
+#[test]
+fn ranks_have_rows() {
+    let events = traced("child_traces_ranks", &[]);
+    let name = |e: &Value| e["args"]["name"].as_str().map(str::to_string);
+    let rows: Vec<&Value> =
+        events.iter().filter(|e| e["name"] == "thread_name" && name(e).is_some_and(|n| n.starts_with("rank "))).collect();
+    assert_eq!(rows.iter().map(|e| name(e).unwrap()).collect::<Vec<_>>(), ["rank 0", "rank 1", "rank 2"]);
+    for row in rows {
+        let of_rank = |e: &&&Value| (&e["pid"], &e["tid"]) == (&row["pid"], &row["tid"]);
+        assert_eq!(bars(&events, "sqrt").iter().filter(of_rank).count(), 1, "{row}");
+    }
+}
+
+#[cfg(feature = "distributed")]
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_traces_ranks() {
+    use cuprum::distributed::{Mesh, Placement::Shard, ShardedArray};
+    let mesh = Mesh::loopback(3).unwrap();
+    let a = ones([300_000], DType::F64).unwrap().shard(&mesh, [Shard(0)]).unwrap();
+    cuprum::sqrt(&a).unwrap().eval().unwrap();
+}
+
 #[test]
 fn user_requested_launches_are_traced() {
     let events = traced("child_traces_its_own", &[]);

@@ -173,7 +173,7 @@ fn identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Resu
         Some(reduction) => reduction.identity.of(dtype),
         None => return Err(Error::value("reshard", "the combination is not a reduction")),
     };
-    cuprum_core::with_device(mesh.members()[local], || cuprum_core::full(part.shape(), value, dtype)?.stored())
+    mesh.on_rank(local, || cuprum_core::full(part.shape(), value, dtype)?.stored())
 }
 
 /// Returns whether an array on a mesh is its whole buffer, with the shape and dtype of the buffer.

@@ -1,9 +1,7 @@
 //! Exchanges: pieces of arrays move between ranks, and are joined to arrays in the order in which they arrive.
 
 use cuprum_core::dispatch::record_launch;
-use cuprum_core::{
-    CallRecord, DType, Device, Family, Item, KernelLaunch, NdArray, Result, StoredArray, Stream, assemble, empty, with_device,
-};
+use cuprum_core::{CallRecord, DType, Family, Item, KernelLaunch, NdArray, Result, StoredArray, Stream, assemble, empty};
 
 use crate::buffer::empty_part;
 use crate::engines::{Pieces, Transfer};
@@ -26,7 +24,9 @@ pub(crate) struct Piece {
 /// A large array is written piece by piece, so that a piece is copied while later ones are still travelling. A small array is written by
 /// one call after the last piece, because a call takes longer than the copy of a small piece.
 pub(crate) struct Assembly {
-    device: Device,
+    mesh: Mesh,
+    /// The rank, by its number in this process.
+    local: usize,
     dtype: DType,
     region: Region,
     is_in_turn: bool,
@@ -46,7 +46,7 @@ impl Assembly {
         let nbytes = extents(&region).iter().product::<usize>().saturating_mul(dtype.itemsize());
         // A graph would repeat each write, so that assignments during a capture copy the array.
         let is_in_turn = nbytes > mesh.engine().max_transfer_bytes().min(MIN_BYTES_IN_TURN) && !Stream::current(device).is_capturing();
-        Assembly { device, dtype, region, is_in_turn, parts: Vec::new(), array: None }
+        Assembly { mesh, local, dtype, region, is_in_turn, parts: Vec::new(), array: None }
     }
 
     /// Adds a piece that covers `region`. Pieces do not overlap.
@@ -62,7 +62,7 @@ impl Assembly {
         }
         let items: Vec<Item> =
             start.zip(region).map(|(start, range)| Item::slice(Some(start as isize), Some((start + range.len()) as isize), 1)).collect();
-        with_device(self.device, || {
+        self.mesh.on_rank(self.local, || {
             let mut array = match self.array.take() {
                 Some(array) => array,
                 None => empty(&extents(&self.region)[..], self.dtype)?,
@@ -77,9 +77,9 @@ impl Assembly {
     fn finish(self) -> Result<StoredArray> {
         let shape = extents(&self.region);
         match self.array {
-            _ if shape.contains(&0) => empty_part(self.device, self.dtype, &shape),
+            _ if shape.contains(&0) => empty_part(self.mesh.members()[self.local], self.dtype, &shape),
             Some(array) => array.stored(),
-            None => with_device(self.device, || assemble(&shape, &self.parts)?.stored()),
+            None => self.mesh.on_rank(self.local, || assemble(&shape, &self.parts)?.stored()),
         }
     }
 }

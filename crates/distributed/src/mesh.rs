@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use cuprum_core::layout::Dims;
-use cuprum_core::{Device, DeviceKind, Error, Result};
+use cuprum_core::profiler::trace;
+use cuprum_core::{Device, DeviceKind, Error, Result, with_device};
 
 use crate::engines::{Engine, Loopback, is_same};
 use crate::partition::MAX_BLOCKS;
@@ -149,6 +150,11 @@ impl Mesh {
     /// Returns the ranks of this process, in order.
     pub fn local_ranks(self) -> std::ops::Range<usize> {
         self.0.first_rank..self.0.first_rank + self.0.members.len()
+    }
+
+    /// Calls `f`, the work of a local rank, with the rank's device as the current device.
+    pub(crate) fn on_rank<R>(self, local: usize, f: impl FnOnce() -> R) -> R {
+        trace::with_rank(self.0.first_rank + local, || with_device(self.0.members[local], f))
     }
 
     /// Returns the devices of the ranks of this process.

@@ -1,9 +1,7 @@
 //! The steps that the rules in `kernels` share: choose the divided axes, run one call per rank, and assemble the output from the ranks'
 //! parts.
 
-use cuprum_core::{
-    Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch, with_device,
-};
+use cuprum_core::{Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch};
 
 use crate::buffer::{ShardedBuffer, memory_order, over_parts};
 use crate::mesh::Mesh;
@@ -21,7 +19,7 @@ pub(crate) fn run_on_rank(
 ) -> Result<std::result::Result<Outputs, String>> {
     let device = mesh.members()[local];
     let local_call = Call { op: call.op, device, stream: Stream::current(device), inputs, outputs, work };
-    match with_device(device, || dispatch::run(&local_call)) {
+    match mesh.on_rank(local, || dispatch::run(&local_call)) {
         Ok(outputs) => Ok(Ok(outputs)),
         Err(error @ Error::Unsupported { .. }) => Ok(Err(error.to_string())),
         Err(error) => Err(error),

@@ -2,7 +2,7 @@
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{
-    Array, DType, Device, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply, with_device,
+    Array, DType, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply, with_device,
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
@@ -195,7 +195,7 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
     let wanted = |rank: usize| distribution.region(mesh, rank);
     let parts = if ranks <= MAX_FUSED_RANKS && buffer.dtype.itemsize() > 2 {
         let parts = fetch_parts(stacked, &wanted)?.into_iter().zip(mesh.local_ranks().enumerate());
-        parts.map(|(values, (local, rank))| combine_in_order(mesh.members()[local], values, op, buffer.dtype, &wanted(rank))).collect()
+        parts.map(|(values, (local, rank))| combine_in_order(mesh, local, values, op, buffer.dtype, &wanted(rank))).collect()
     } else {
         fetch(stacked, &wanted)?.iter().map(|values| reduce_first_axis(values, op)).collect::<Result<Vec<_>>>()
     }?;
@@ -209,20 +209,27 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
 /// an eighth of the time of a reduction over a first axis of two elements.
 const MAX_FUSED_RANKS: usize = 8;
 
-/// Combines the values of several ranks in the order of the ranks. Each value is a region of an array whose first axis numbers the ranks;
+/// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis numbers the ranks;
 /// `region` contains all of them. Returns an array without that axis.
-fn combine_in_order(device: Device, mut values: Vec<HeldRegion>, op: PartialOp, dtype: DType, region: &Region) -> Result<StoredArray> {
+fn combine_in_order(
+    mesh: Mesh,
+    local: usize,
+    mut values: Vec<HeldRegion>,
+    op: PartialOp,
+    dtype: DType,
+    region: &Region,
+) -> Result<StoredArray> {
     let shape = extents(&region[1..]);
     values.sort_by_key(|(_, region)| region[0].start);
     let mut values = values.into_iter().map(|(value, _)| value.reshape(&shape[..]));
-    let Some(first) = values.next() else { return empty_part(device, dtype, &shape) };
+    let Some(first) = values.next() else { return empty_part(mesh.members()[local], dtype, &shape) };
     let combine = |left: NdArray, right: Result<NdArray>| match op {
         PartialOp::Sum => add(left, right?),
         PartialOp::Prod => multiply(left, right?),
         PartialOp::Min => minimum(left, right?),
         PartialOp::Max => maximum(left, right?),
     };
-    with_device(device, || dense(&values.try_fold(first?, combine)?.stored()?))
+    mesh.on_rank(local, || dense(&values.try_fold(first?, combine)?.stored()?))
 }
 
 /// Combines the elements along the first axis of an array on one device.

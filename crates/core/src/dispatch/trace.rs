@@ -2,8 +2,8 @@
 //! (chrome://tracing).
 //!
 //! Host threads and GPU streams are rows. Each call is a bar in the row of its thread, from call to return. A call on a GPU is also a bar
-//! in the row of its stream, between an event before the call and an event after it. Bars carry op, shapes, dtypes, accelerator and memory
-//! in use.
+//! in the row of its stream, between an event before the call and an event after it. A call of a rank of a mesh is also a bar in the row of
+//! the rank, with the times on the device. Bars carry op, shapes, dtypes, accelerator and memory in use.
 //!
 //! Device times are read later, so that tracing rarely waits for a device. It waits when many calls are pending, when it renews the
 //! reference time of a device every few seconds, and in [`flush`]. The file is valid JSON after every write. A child process that inherits
@@ -32,6 +32,8 @@ const TRACE_VARIABLE: &str = "CUPRUM_TRACE";
 const MAX_PENDING_CALLS: usize = 256;
 /// Number of the row group of host threads in the trace viewer. Each device has a row group with a higher number.
 const HOST_ROW_GROUP: u64 = 0;
+/// Number of the row group of the ranks of meshes.
+const RANK_ROW_GROUP: u64 = 1;
 /// Maximum age, in microseconds, of a [`ClockAnchor`] that converts the times of new events. Event times are float32 milliseconds,
 /// which lose precision over time.
 const CLOCK_ANCHOR_VALIDITY_MICROS: f64 = 4e6;
@@ -43,6 +45,8 @@ struct FinishedSpan {
     name: String,
     category: String,
     thread: u64,
+    /// The rank of a mesh that made the call.
+    rank: Option<usize>,
     begin: f64,
     duration: f64,
     details: Value,
@@ -154,6 +158,23 @@ fn thread_number() -> u64 {
     THREAD_NUMBER.try_with(Cell::get).unwrap_or(u64::MAX)
 }
 
+thread_local! {
+    /// The rank whose work this thread does at present.
+    static CURRENT_RANK: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Runs `f`, the work of a rank of a mesh. In the trace, its calls are also bars in the row of the rank.
+pub fn with_rank<R>(rank: usize, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<usize>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT_RANK.set(self.0);
+        }
+    }
+    let _restore = Restore(CURRENT_RANK.replace(Some(rank)));
+    f()
+}
+
 /// A traced call that has begun but not yet ended.
 pub(crate) struct OpenCall {
     at: f64,
@@ -196,7 +217,8 @@ pub(crate) fn end_call(begun: Option<OpenCall>, record: Option<&CallRecord>, err
     });
     let name = record.launch.as_ref().map_or(record.op, |l| &l.kernel).into();
     let category = format!("{:?}", record.family);
-    trace.push_span(FinishedSpan { name, category, thread: thread_number(), begin: at, duration, details, on_device });
+    let (thread, rank) = (thread_number(), CURRENT_RANK.get());
+    trace.push_span(FinishedSpan { name, category, thread, rank, begin: at, duration, details, on_device });
 }
 
 /// A named range of a host thread in the trace. The range ends when the value is dropped.
@@ -217,6 +239,7 @@ impl Drop for HostRange {
             name,
             category: "range".into(),
             thread: thread_number(),
+            rank: None,
             begin: self.at,
             duration,
             details: json!({}),
@@ -279,17 +302,22 @@ impl Trace {
     ///
     /// The bar in the thread's row is appended even if reading the device times fails.
     fn push_bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
-        let FinishedSpan { name, category, thread, begin, duration, details, on_device } = ended;
+        let FinishedSpan { name, category, thread, rank, begin, duration, details, on_device } = ended;
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
         output.push_row_name(HOST_ROW_GROUP, thread, "host", &format!("thread {thread}"), lines);
         lines.push(bar(HOST_ROW_GROUP, thread, begin, duration));
-        let Some(DeviceSpan { stream: Stream { device, id }, before, after }) = on_device else { return Ok(()) };
-        let on_device = after.millis_since(before.as_ref())? * 1e3;
-        let begin = self.to_host_time(device, before.as_ref(), begin)?;
-        let group = device_row_group(device);
-        let row = u64::from(id);
-        output.push_row_name(group, row, &device.to_string(), &format!("stream {id}"), lines);
-        lines.push(bar(group, row, begin, on_device));
+        let (mut begin, mut duration) = (begin, duration);
+        if let Some(DeviceSpan { stream: Stream { device, id }, before, after }) = on_device {
+            duration = after.millis_since(before.as_ref())? * 1e3;
+            begin = self.to_host_time(device, before.as_ref(), begin)?;
+            let (group, row) = (device_row_group(device), u64::from(id));
+            output.push_row_name(group, row, &device.to_string(), &format!("stream {id}"), lines);
+            lines.push(bar(group, row, begin, duration));
+        }
+        if let Some(rank) = rank {
+            output.push_row_name(RANK_ROW_GROUP, rank as u64, "mesh", &format!("rank {rank}"), lines);
+            lines.push(bar(RANK_ROW_GROUP, rank as u64, begin, duration));
+        }
         Ok(())
     }
 
@@ -301,10 +329,10 @@ impl Trace {
     }
 }
 
-/// Returns the number of the row group of `device` in the trace viewer, distinct from those of other devices and of host threads.
+/// Returns the number of the row group of `device` in the trace viewer, distinct from those of other devices, of host threads and of ranks.
 fn device_row_group(device: Device) -> u64 {
     const MAX_DEVICES_PER_KIND: u64 = 1 << 16;
-    1 + device.kind().index() as u64 * MAX_DEVICES_PER_KIND + device.ordinal() as u64
+    2 + device.kind().index() as u64 * MAX_DEVICES_PER_KIND + device.ordinal() as u64
 }
 
 impl TraceFile {
@@ -341,9 +369,9 @@ mod tests {
     fn each_device_has_a_group_of_its_own() {
         let kinds = [Device::CPU.kind(), crate::DeviceKind::intern("trace-test").unwrap()];
         let devices = kinds.into_iter().flat_map(|kind| [0, 1, 2, 63, 64, u16::MAX].map(|ordinal| Device::new(kind, ordinal)));
-        let mut groups: Vec<u64> = devices.map(device_row_group).chain([HOST_ROW_GROUP]).collect();
+        let mut groups: Vec<u64> = devices.map(device_row_group).chain([HOST_ROW_GROUP, RANK_ROW_GROUP]).collect();
         groups.sort_unstable();
         groups.dedup();
-        assert_eq!(groups.len(), 13);
+        assert_eq!(groups.len(), 14);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use cuprum_core::profiler::trace;
 use cuprum_core::{DType, Device, NdArray, Result, Stream};
 
 use super::{Engine, Pieces, Transfer};
@@ -29,7 +30,7 @@ impl Engine for Loopback {
         // All copies are queued before the first piece is received. A device would otherwise wait for a piece before it sends the next one.
         let mut copies = Vec::new();
         for (n, transfer) in transfers.iter().enumerate() {
-            copies.push((n, copy_to_device(&pieces.piece(n)?, members[transfer.to])?));
+            copies.push((n, trace::with_rank(transfer.from, || copy_to_device(&pieces.piece(n)?, members[transfer.to]))?));
         }
         pieces.sent()?;
         copies.into_iter().try_for_each(|(n, copy)| pieces.received(n, copy))

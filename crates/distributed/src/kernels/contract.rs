@@ -41,7 +41,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         let specification = local_output(mesh, &product, &cuts, rank)?;
         if inputs.iter().any(|input| input.layout().size() == 0) && specification.layout.size() > 0 {
             // A rank without summed elements adds zeros.
-            let zeros = with_device(mesh.members()[local], || cuprum_core::zeros([specification.layout.size()], dtype)?.stored())?;
+            let zeros = mesh.on_rank(local, || cuprum_core::zeros([specification.layout.size()], dtype)?.stored())?;
             return Ok(Ok([zeros.with_layout(specification.layout)?].into_iter().collect()));
         }
         let mut extents = plan.extents.clone();

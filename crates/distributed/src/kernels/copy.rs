@@ -1,7 +1,7 @@
 //! Copy: copies, joins, and assignments to slices. Each rank writes the elements of its part of the result.
 
 use cuprum_core::layout::Strides;
-use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
+use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline};
 
 use crate::buffer::{ShardedBuffer, memory_order};
 use crate::mesh::Mesh;
@@ -76,7 +76,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         }
         let flat = StoredArray::new(output.dtype, Layout::contiguous(&[part.layout().size()])?, part.buffer().clone())?;
         let mut updated = NdArray::from(flat);
-        with_device(mesh.members()[local], || updated.update_by_call(call.op, &sources, specification.layout.clone(), work))?;
+        mesh.on_rank(local, || updated.update_by_call(call.op, &sources, specification.layout.clone(), work))?;
         Ok(Ok([updated.stored()?].into_iter().collect()))
     })?;
     match parts {

@@ -1,6 +1,6 @@
 //! The fallback of every family: the inputs are gathered, and each device computes the whole call.
 
-use cuprum_core::{Call, NdArray, Outcome, OutputSpec, Outputs, Result, StoredArray, decline, with_device};
+use cuprum_core::{Call, NdArray, Outcome, OutputSpec, Outputs, Result, StoredArray, decline};
 
 use crate::buffer::{ShardedBuffer, replicated};
 use crate::mesh::Mesh;
@@ -35,7 +35,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             let (dtype, layout) = (specifications[0].dtype, specifications[0].layout.clone());
             let target = StoredArray::new(dtype, target.layout().clone(), target.buffer().clone())?;
             let mut updated = NdArray::from(target);
-            with_device(mesh.members()[local], || updated.update_by_call(call.op, &inputs[local], layout, call.work))?;
+            mesh.on_rank(local, || updated.update_by_call(call.op, &inputs[local], layout, call.work))?;
             results.push(Some([updated.stored()?].into_iter().collect()));
             continue;
         }

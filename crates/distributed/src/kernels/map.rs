@@ -9,7 +9,6 @@ use cuprum_core::dispatch::any_kernel_declares;
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{
     Call, Capability, Device, Error, Family, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, empty,
-    with_device,
 };
 use smallvec::SmallVec;
 
@@ -113,7 +112,7 @@ fn compute_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors)
     let output = &call.outputs[0];
     let allocate = |(local, rank): (usize, usize)| {
         let size = extents(&interiors.ranks[rank].0).iter().product::<usize>();
-        with_device(mesh.members()[local], || empty([size], output.dtype))
+        mesh.on_rank(local, || empty([size], output.dtype))
     };
     let mut results = mesh.local_ranks().enumerate().map(allocate).collect::<Result<Vec<_>>>()?;
     for n in 0..3 {
@@ -136,7 +135,7 @@ fn compute_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors)
             let work = Work::Map(call::Map { program, plan: &plan });
             let result = &mut results[local];
             let flat = result.stored()?.layout().clone();
-            match with_device(mesh.members()[local], || result.update_by_call(call.op, &inputs, layout.clone(), work)) {
+            match mesh.on_rank(local, || result.update_by_call(call.op, &inputs, layout.clone(), work)) {
                 Err(error @ Error::Unsupported { .. }) => return declined(error.to_string()),
                 done => done?,
             }

@@ -7,7 +7,7 @@ use cuprum_core::ops::reduce::{COUNT_NONZERO, SUM};
 use cuprum_core::plan::reduce::ReducePlan;
 use cuprum_core::{
     Array, Call, DType, Layout, NdArray, Op, Outcome, OutputSpec, Outputs, Program, Result, StepKind, StoredArray, Work, call, concat,
-    decline, with_device,
+    decline,
 };
 use smallvec::SmallVec;
 
@@ -106,7 +106,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, a
                 }
             }
         }
-        let joined = if results.len() == 1 { results.remove(0) } else { with_device(mesh.members()[local], || concat(&results, 0))? };
+        let joined = if results.len() == 1 { results.remove(0) } else { mesh.on_rank(local, || concat(&results, 0))? };
         Ok(Ok([joined.stored()?].into_iter().collect::<Outputs>()))
     })?;
     let parts = match parts {

@@ -49,7 +49,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
             sorted.push(bucket);
             continue;
         }
-        let bucket = with_device(mesh.members()[local], || bucket.contiguous()?.stored())?;
+        let bucket = mesh.on_rank(local, || bucket.contiguous()?.stored())?;
         match run_on_rank(mesh, local, call, &[bucket], &[output], Work::Sort(*request))? {
             Ok(outputs) => sorted.extend(outputs.into_iter().map(NdArray::from)),
             Err(reason) => return declined(reason),
@@ -77,7 +77,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
 /// Returns the values that divide the row into one bucket per rank, in ascending order, on the host.
 fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
     let samples = parts.iter().enumerate().map(|(local, part)| {
-        with_device(mesh.members()[local], || match part.size() {
+        mesh.on_rank(local, || match part.size() {
             // Any values are valid splitters, so a rank without elements contributes zeros.
             0 => zeros(SAMPLES_PER_RANK, dtype)?.stored(),
             size => part.take(&Generator::new(0).integers(0, size as i64, SAMPLES_PER_RANK, DType::I64)?, 0)?.stored(),
@@ -100,7 +100,7 @@ fn splitters(mesh: Mesh, parts: &[NdArray], dtype: DType) -> Result<NdArray> {
 fn split_into_buckets(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descending: bool) -> Result<Vec<Vec<NdArray>>> {
     let ranks = mesh.size();
     let of_rank = |(local, part): (usize, &NdArray)| {
-        with_device(mesh.members()[local], || {
+        mesh.on_rank(local, || {
             let splitters = splitters.to_device(mesh.members()[local])?;
             let is_below = |bucket: usize| part.less(&splitters.index(s![bucket as isize])?);
             let bucket = |bucket: usize| match bucket {
@@ -119,7 +119,7 @@ fn split_into_buckets(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descen
 fn counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
     let of_rank = |(local, of_rank): (usize, &Vec<NdArray>)| {
         let counts: Vec<i64> = of_rank.iter().map(|piece| piece.size() as i64).collect();
-        with_device(mesh.members()[local], || NdArray::from_slice(&counts)?.to_device(mesh.members()[local])?.stored())
+        mesh.on_rank(local, || NdArray::from_slice(&counts)?.to_device(mesh.members()[local])?.stored())
     };
     let parts = pieces.iter().enumerate().map(of_rank).collect::<Result<Vec<_>>>()?;
     let counts = all_gather(mesh, DType::I64, mesh.size(), parts)?.to_vec::<i64>()?;

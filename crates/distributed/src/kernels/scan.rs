@@ -7,7 +7,7 @@ use cuprum_core::ops::elementwise::ADD;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{
     Array, Call, Complex, DType, Item, Kind, Layout, NdArray, Outcome, OutputSpec, Outputs, Result, Scalar, StepKind, StoredArray, Work,
-    call, concat, decline, full, with_device,
+    call, concat, decline, full,
 };
 use smallvec::SmallVec;
 
@@ -109,7 +109,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> 
             }
         }
         scanned.push(of_rank);
-        let totals = with_device(mesh.members()[local], || concat(&totals, 0)?.stored())?;
+        let totals = mesh.on_rank(local, || concat(&totals, 0)?.stored())?;
         Ok(Ok([dense(&totals)?].into_iter().collect::<Outputs>()))
     })?;
     let totals = match parts {
@@ -141,7 +141,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> 
         let first_block = blocks.owned(index, count).start;
         let prefixes = exclusive_scan(mesh, local, call, request, NdArray::from(totals), identity, dtype)?;
         let Some(prefixes) = prefixes else { decline!("the devices of the ranks do not scan totals") };
-        let joined = with_device(mesh.members()[local], || {
+        let joined = mesh.on_rank(local, || {
             let mut block = first_block;
             let mut joined = Vec::new();
             for scanned in &scanned[local] {
@@ -192,7 +192,7 @@ fn exclusive_scan(
     identity: Scalar,
     dtype: DType,
 ) -> Result<Option<NdArray>> {
-    with_device(mesh.members()[local], || {
+    mesh.on_rank(local, || {
         let mut shape = Dims::from_slice(totals.shape());
         let blocks = shape[0] as isize;
         shape[0] = 1;
