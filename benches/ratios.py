@@ -3,8 +3,8 @@
     python3 ratios.py [--subject cuprum] [--key us] [--limit GB_s=45] FILE|NAME=FILE ...
 
 NAME=FILE sets the peer name of the file's lines (`before=old.json`). The minimum of several runs of a workload counts. Times are
-medians (`us`, or `gpu_us` on a GPU); `--key min_us` compares minima, `--key extra_MB` peaks of memory. `--limit GB_s=45` adds the percentage of that rate that the
-subject reaches; `--limit GB_s=copy_f32_128M` uses the subject's rate in that row as the limit.
+medians (`us`, or `gpu_us` on a GPU); `--key min_us` compares minima, `--key extra_MB` peaks of memory. `--limit GB_s=45` adds the
+percentage of that rate that the subject reaches; `--limit GB_s=copy_f32_128M` uses the subject's rate in that row as the limit.
 """
 import argparse
 import json

@@ -42,7 +42,8 @@ fn bias_relu(x: &[NdArray]) -> Result<NdArray> {
     maximum(matmul(&x[0], &x[1])? + &x[2] - 1024.0, 0.0)
 }
 
-/// Computes a product, adds a row, and applies the Gaussian error linear unit: `h * (1 + erf(h / sqrt(2))) / 2`, in the dtype of the inputs.
+/// Computes a product, adds a row, and applies the Gaussian error linear unit, `h * (1 + erf(h / sqrt(2))) / 2`, in the dtype of the
+/// inputs.
 fn gelu(x: &[NdArray]) -> Result<NdArray> {
     let h = matmul(&x[0], &x[1])? / 1024.0 + &x[2];
     let erf = special::erf(&h * 0.5f64.sqrt())?.astype(x[0].dtype())?;

@@ -209,8 +209,8 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
 /// an eighth of the time of a reduction over a first axis of two elements.
 const MAX_FUSED_RANKS: usize = 8;
 
-/// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis numbers the ranks;
-/// `region` contains all of them. Returns an array without that axis.
+/// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis
+/// numbers the ranks; `region` contains all of them. Returns an array without that axis.
 fn combine_in_order(
     mesh: Mesh,
     local: usize,

@@ -100,8 +100,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// Queues the kernel that looks up `values` in a filter of `sorted`. `addresses` are those of sorted, values and output. `sizes` are the numbers
-/// of elements of sorted and of values.
+/// Queues the kernel that looks up values in a filter of a sorted array. `addresses` are those of the sorted array, the values and the
+/// output. `sizes` are the numbers of elements of the sorted array and of the values.
 fn queue_members(
     context: &'static Context,
     dtype: DType,
@@ -116,7 +116,7 @@ fn queue_members(
     // Each block builds a filter, so the grid has no more blocks than can run at the same time.
     let resident = function.blocks_per_sm(THREADS_PER_BLOCK, MEMBER_BYTES)? * context.info().sm_count;
     let grid = [sizes[1].div_ceil(MEMBER_TILE).min(resident.max(1) as usize) as u32, 1, 1];
-    // SAFETY: the arguments match find_members. `sorted` has `sizes[0]` elements, and values and output have `sizes[1]` each. The shared memory
-    // holds the filter and the list.
+    // SAFETY: the arguments match find_members. The sorted array has `sizes[0]` elements, and values and output have `sizes[1]` each. The
+    // shared memory holds the filter and the list.
     unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], MEMBER_BYTES, args.pointers()) }
 }

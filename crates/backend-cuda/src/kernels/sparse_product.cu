@@ -334,8 +334,9 @@ template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* i
     }
 }
 
-// Number of warps whose hash tables of `Entries` entries fit in 48 KiB of shared memory, a power of 2 up to 8.
+// Size in bytes of the hash table of a warp.
 template <int Entries> constexpr int TABLE_BYTES = Entries * static_cast<int>(sizeof(i32) + sizeof(Acc));
+// Number of warps whose hash tables fit in 48 KiB of shared memory: 8, 4 or 2.
 template <int Entries> constexpr int TABLE_WARPS = 8 * TABLE_BYTES<Entries> <= 48 << 10 ? 8 : 4 * TABLE_BYTES<Entries> <= 48 << 10 ? 4 : 2;
 
 extern "C" __global__ void __launch_bounds__(32 * TABLE_WARPS<SMALL_TABLE>)

@@ -3,7 +3,7 @@
 //!
 //! Host threads and GPU streams are rows. Each call is a bar in the row of its thread, from call to return. A call on a GPU is also a bar
 //! in the row of its stream, between an event before the call and an event after it. A call of a rank of a mesh is also a bar in the row of
-//! the rank, with the times on the device. Bars carry op, shapes, dtypes, accelerator and memory in use.
+//! the rank, with the times of the stream on a GPU. Bars carry op, shapes, dtypes, accelerator and memory in use.
 //!
 //! Device times are read later, so that tracing rarely waits for a device. It waits when many calls are pending, when it renews the
 //! reference time of a device every few seconds, and in [`flush`]. The file is valid JSON after every write. A child process that inherits
@@ -164,6 +164,13 @@ thread_local! {
 }
 
 /// Runs `f`, the work of a rank of a mesh. In the trace, its calls are also bars in the row of the rank.
+///
+/// # Examples
+/// ```
+/// use cuprum_core::profiler::trace::with_rank;
+///
+/// assert_eq!(with_rank(1, || 2 + 2), 4);
+/// ```
 pub fn with_rank<R>(rank: usize, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<usize>);
     impl Drop for Restore {
