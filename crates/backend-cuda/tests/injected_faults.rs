@@ -89,7 +89,9 @@ fn each_driver_and_library_call_may_fail() {
                 break;
             }
         }
-        assert!(errors > 0 || point == Point::Library || (point, length) == (Point::DeviceMemory, 1), "{point:?}: no error");
+        // Events that fail are replaced by waits, and allocations are retried. A library may be missing.
+        let may_recover = matches!((point, length), (Point::Driver | Point::Library, _) | (Point::DeviceMemory, 1));
+        assert!(errors > 0 || may_recover, "{point:?}: no error");
     }
 }
 

@@ -314,7 +314,8 @@ impl Graph {
         // SAFETY: the graph and stream `number` are of this context, and `last` is locked. The graph keeps its memory and
         // modules, and the stream waits for all other users of that memory.
         unsafe { context.launch_exec(number, self.exec.0) }?;
-        let mark = context.record_stream_mark(number)?;
+        // Without an event, the host waits for the launch, because the graph must outlive it.
+        let mark = context.record_stream_mark(number).or_else(|error| context.wait_for_stream(number).and(Err(error)))?;
         if context.has_several_streams() {
             written.iter().for_each(|buffer| buffer.record_write_mark(&mark));
         }

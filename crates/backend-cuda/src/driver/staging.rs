@@ -80,9 +80,10 @@ impl StagingBlock {
         Ok(())
     }
 
-    fn record_transfer(&mut self, stream: u32) -> Result<()> {
-        self.in_flight = true;
-        self.done.record_on(stream)
+    /// Records the event after the transfer that was queued last on `stream`. If the event cannot be recorded, waits for the stream.
+    fn record_transfer(&mut self, context: &Context, stream: u32) -> Result<()> {
+        self.in_flight = self.done.record_on(stream).is_ok();
+        if self.in_flight { Ok(()) } else { context.wait_for_stream(stream) }
     }
 }
 
@@ -164,7 +165,7 @@ impl Context {
         }
         let Some(ring) = guard.as_mut() else { return Ok(()) };
         if ring.used + src.len() > RING_HALF_BYTES {
-            ring.halves[ring.current].record_transfer(stream)?;
+            ring.halves[ring.current].record_transfer(self, stream)?;
             ring.current ^= 1;
             ring.used = 0;
             ring.halves[ring.current].wait_for_transfer()?;
@@ -186,16 +187,17 @@ impl Context {
             Some(block) => block,
             None => StagingBlock::new(self, SMALL_COPY_BYTES)?,
         };
-        // SAFETY: this call owns the block, which has SMALL_COPY_BYTES bytes, and the source range was checked. After a failed wait the
-        // block is not reused, because the transfer may still write to the block.
-        unsafe {
-            let code = sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.raw_stream(stream));
-            check_result("cuMemcpyDtoHAsync", code)?;
+        // SAFETY: this call owns the block, which has SMALL_COPY_BYTES bytes, and the source range was checked.
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.raw_stream(stream)) };
+        let queued = check_result("cuMemcpyDtoHAsync", code);
+        if queued.is_ok() {
+            // After a failed wait the block is not reused, because the transfer may still write to it.
             self.wait_for_stream(stream)?;
-            ptr::copy_nonoverlapping(block.memory, dst.as_mut_ptr().cast(), dst.len());
+            // SAFETY: the transfer has ended, and both memories have at least `dst.len()` bytes.
+            unsafe { ptr::copy_nonoverlapping(block.memory, dst.as_mut_ptr().cast(), dst.len()) };
         }
         lock(&STAGING.get(self).small).push(block);
-        Ok(())
+        queued
     }
 
     fn upload_chunks(&'static self, stream: u32, to: u64, src: &[u8], next: &AtomicUsize) -> Result<()> {
@@ -213,7 +215,7 @@ impl Context {
                     sys::cuMemcpyHtoDAsync_v2(to + start as u64, block.memory.cast(), part.len(), self.raw_stream(stream))
                 };
                 check_result("cuMemcpyHtoDAsync", code)?;
-                block.record_transfer(stream)?;
+                block.record_transfer(self, stream)?;
             }
             Ok(())
         })
@@ -235,7 +237,7 @@ impl Context {
                         sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from + start as u64, len, self.raw_stream(stream))
                     };
                     check_result("cuMemcpyDtoHAsync", code)?;
-                    block.record_transfer(stream)?;
+                    block.record_transfer(self, stream)?;
                 }
                 if let Some(start) = waiting.take() {
                     let block = &mut blocks[(turn + 1) % 2];
@@ -261,7 +263,7 @@ impl Context {
         self.bind()?; // because a spawned thread has no current context
         let mut blocks = [take()?, take()?];
         let result = work(&mut blocks);
-        // Blocks whose transfer has not ended may be reused too, because the next user waits for the transfer.
+        // Blocks whose transfer has not ended are reused too, because the next user waits for the recorded event.
         lock(&STAGING.get(self).chunks).extend(blocks);
         result
     }

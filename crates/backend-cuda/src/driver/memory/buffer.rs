@@ -265,17 +265,20 @@ impl Drop for DeviceBuffer {
         }
         let bytes = self.bytes as u64;
         let others = self.uses.other_streams(home);
-        if others != 0 && context.memory.lock_pool().keeps_blocks() {
-            // An error of `record_stream_mark` is ignored, because it occurs only in a broken context, whose memory is never used again.
-            if let Ok(fences) =
-                stream_numbers(others).map(|stream| context.record_stream_mark(stream).map(|mark| mark as AnyFence)).collect()
-            {
-                context.memory.lock_pool().put_fenced(home, block, bytes, fences);
+        if others != 0 {
+            let ordered = if context.memory.lock_pool().keeps_blocks() {
+                let fences = stream_numbers(others).map(|stream| context.record_stream_mark(stream).map(|mark| mark as AnyFence));
+                match fences.collect() {
+                    Ok(fences) => return context.memory.lock_pool().put_fenced(home, block, bytes, fences),
+                    Err(_) => false,
+                }
+            } else {
+                context.order_stream_after(home, others).is_ok()
+            };
+            // Without events, the block is free after all queued work. In a lost context, its memory is never used again.
+            if !ordered && !context.synchronize_quietly() {
+                return;
             }
-            return;
-        }
-        if others != 0 && context.order_stream_after(home, others).is_err() {
-            return;
         }
         let full = {
             let mut pool = context.memory.lock_pool();
