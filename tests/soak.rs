@@ -1,5 +1,6 @@
 //! Soak test: random calls from eight threads with shared arrays, each thread on its own stream and sometimes on another one.
-//! Every result is compared with the CPU's, and no memory may leak.
+//! Between the calls, threads capture graphs, copy through pinned memory and between GPUs, allocate more memory than the device has, and
+//! with the feature `fault-injection` make driver and library calls fail. Every result is compared with the CPU's, and no memory may leak.
 //!
 //! `CUPRUM_SOAK_SECONDS` (default 2) sets the duration, `CUPRUM_SOAK_SEED` the random seed. Without a GPU the CPU is briefly
 //! compared with itself.
@@ -9,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cuprum::{
-    DType, Device, Graph, NdArray, Result, Stream, arange, argwhere, axis, concat, expand_dims, flip, histogram, matmul, ones, segment_sum,
-    unique, where_, with_accelerators, with_device,
+    DType, Device, Error, Graph, NdArray, Result, Stream, arange, argwhere, axis, concat, expand_dims, flip, histogram, matmul, ones,
+    segment_sum, unique, where_, with_accelerators, with_device, zeros,
 };
 
 const THREADS: u64 = 8;
@@ -131,6 +132,7 @@ const CALLS: &[(&str, RandomCall)] = &[
     ("unique", |a, _| unique(a)),
     ("integers", |a, r| a.astype(DType::I64)?.cumsum(None)?.index(cuprum::s![..;r.below(5) as isize + 1])),
     ("doubles", |a, _| (a.astype(DType::F64)? * 0.5).sum(-1)),
+    ("own kernel", |a, r| delayed(a, 2 * r.below(8) as i32)),
 ];
 
 /// Describes where two results differ, or returns `None` if they agree.
@@ -156,7 +158,12 @@ struct Soak {
     shared: Mutex<Vec<Pair>>,
     /// One element, for [`Soak::delay`].
     one: NdArray,
+    /// Another device of the same kind.
+    peer: Option<Device>,
     calls: AtomicU64,
+    /// Number of calls that returned the error of an injected failure.
+    #[cfg(feature = "fault-injection")]
+    failures: AtomicU64,
 }
 
 impl Soak {
@@ -218,7 +225,67 @@ impl Soak {
                 self.replace_shared(random, new)
             }
             26 => stream.synchronize(),
+            27 | 28 if self.device != Device::CPU => self.transfers(random, stream),
+            29 if self.device != Device::CPU => self.out_of_memory(),
+            #[cfg(feature = "fault-injection")]
+            30..=33 => self.injected_failure(random, stream),
             _ => Ok(()),
+        }
+    }
+
+    /// Copies a shared array through pinned memory, and to another GPU and back.
+    fn transfers(&self, random: &mut Random, stream: Stream) -> Result<()> {
+        self.delay(random, stream)?;
+        let Pair { device, host } = self.shared.lock().unwrap()[random.below(SHARED)].clone();
+        let pinned = host.pin_memory(self.device)?;
+        let mut copies = vec![("pinned memory", stream.scope(|| pinned.to_device(self.device))?)];
+        // The copy is still running.
+        drop(pinned);
+        if let Some(peer) = self.peer {
+            let there = stream.scope(|| device.to_device(peer))?;
+            let changed = with_device(peer, || (&there + 1.0f32).eval().cloned())?;
+            let back = stream.scope(|| changed.to_device(self.device))?;
+            copies.push(("another GPU", stream.scope(|| (&back - 1.0f32).eval().cloned())?));
+        }
+        let reader = self.streams[random.below(self.streams.len())];
+        for (path, got) in copies {
+            if let Some(why) = reader.scope(|| difference(&got, &host, 0.0))? {
+                panic!("copy through {path} of {:?} on {stream}, read on {reader}: {why}", host.shape());
+            }
+        }
+        Ok(())
+    }
+
+    /// Allocates more memory than any device has. The pool releases its unused blocks before it reports the error.
+    fn out_of_memory(&self) -> Result<()> {
+        match zeros(1usize << 45, DType::U8).and_then(|a| a.eval().map(|_| ())) {
+            Err(Error::OutOfMemory { .. }) => Ok(()),
+            other => panic!("32 TiB: {other:?}"),
+        }
+    }
+
+    /// Makes a random call while one operation of this thread fails. The call returns the right values or a typed error.
+    #[cfg(feature = "fault-injection")]
+    fn injected_failure(&self, random: &mut Random, stream: Stream) -> Result<()> {
+        use cuprum::core::fault_injection::{Point, Scope, with_failure_in};
+        const POINTS: [Point; 8] = [
+            Point::HostMemory,
+            Point::Compile,
+            Point::DeviceMemory,
+            Point::ModuleLoad,
+            Point::Launch,
+            Point::DeviceCopy,
+            Point::Driver,
+            Point::Library,
+        ];
+        let (point, n) = (POINTS[random.below(POINTS.len())], random.below(12));
+        match with_failure_in(Scope::Thread, point, n, || self.step(random, stream)) {
+            (Err(Error::Backend { .. } | Error::OutOfMemory { .. } | Error::Unsupported { .. }), true) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            (Err(error), _) => panic!("operation {n} of {point:?} fails: {error}"),
+            (Ok(()), _) => Ok(()),
         }
     }
 
@@ -280,7 +347,17 @@ fn random_calls_from_many_threads_and_streams() -> Result<()> {
         streams.push(Stream::default_of(device));
         let mut random = Random(seed | 1);
         let shared = (0..SHARED).map(|_| Pair::new(&mut random)).collect::<Result<Vec<_>>>()?;
-        let soak = Soak { device, streams, shared: Mutex::new(shared), one: ones(1, DType::F32)?, calls: AtomicU64::new(0) };
+        let peer = Device::all().into_iter().find(|&other| device != Device::CPU && other != Device::CPU && other != device);
+        let soak = Soak {
+            device,
+            streams,
+            shared: Mutex::new(shared),
+            one: ones(1, DType::F32)?,
+            peer,
+            calls: AtomicU64::new(0),
+            #[cfg(feature = "fault-injection")]
+            failures: AtomicU64::new(0),
+        };
         // Allocates the workspaces and counters of every stream and compiles most kernels before memory is measured.
         for stream in &soak.streams {
             stream.scope(|| -> Result<()> {
@@ -303,6 +380,8 @@ fn random_calls_from_many_threads_and_streams() -> Result<()> {
         let before = used()?;
         soak.run(seed + 1000, Instant::now() + Duration::from_secs_f64(seconds * 0.8));
         let after = used()?;
+        #[cfg(feature = "fault-injection")]
+        println!("{} injected failures returned errors", soak.failures.into_inner());
         println!("{} calls compared; {after} bytes in use without the shared arrays, {before} before", soak.calls.into_inner());
         assert_eq!(after, before);
         Ok(())
