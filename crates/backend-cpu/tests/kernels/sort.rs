@@ -120,7 +120,8 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
         // Long rows are slow to check, so they are partitioned at one index only.
         let partitions: &[usize] = if len < 10_000 { &[0, len / 3, len - 1] } else { &[len / 3][usize::from(descending)..] };
         partitions.iter().for_each(|&k| check_partition(&a, &values, k, descending, &want));
-        for k in [1, len / 3, len - 1, len] {
+        let counts: &[usize] = if len < 10_000 { &[1, len / 3, len - 1, len] } else { &[len / 3] };
+        for &k in counts {
             let (top, at) = topk(&a, k, -1, descending).unwrap();
             let first: Vec<i64> = want.chunks(len).flat_map(|row| &row[..k]).copied().collect();
             assert!(at.to_vec::<i64>().unwrap() == first, "{name}, indices of {k}, descending: {descending}");

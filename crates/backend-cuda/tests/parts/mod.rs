@@ -1,4 +1,4 @@
-//! Splits a list of sources among processes, one per core, because NVRTC serialises compilations within a process.
+//! Splits a list of kernels among processes, one per core, because NVRTC serialises compilations within a process.
 
 use std::process::{Command, Stdio};
 
