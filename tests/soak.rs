@@ -158,7 +158,7 @@ struct Soak {
     shared: Mutex<Vec<Pair>>,
     /// One element, for [`Soak::delay`].
     one: NdArray,
-    /// Another device of the same kind.
+    /// Another GPU, if there is one.
     peer: Option<Device>,
     calls: AtomicU64,
     /// Number of calls that returned the error of an injected failure.
@@ -268,6 +268,7 @@ impl Soak {
     #[cfg(feature = "fault-injection")]
     fn injected_failure(&self, random: &mut Random, stream: Stream) -> Result<()> {
         use cuprum::core::fault_injection::{Point, Scope, with_failure_in};
+        // The other kinds, files and threads, have tests in `tests/faults`.
         const POINTS: [Point; 8] = [
             Point::HostMemory,
             Point::Compile,
@@ -347,7 +348,7 @@ fn random_calls_from_many_threads_and_streams() -> Result<()> {
         streams.push(Stream::default_of(device));
         let mut random = Random(seed | 1);
         let shared = (0..SHARED).map(|_| Pair::new(&mut random)).collect::<Result<Vec<_>>>()?;
-        let peer = Device::all().into_iter().find(|&other| device != Device::CPU && other != Device::CPU && other != device);
+        let peer = Device::all().into_iter().find(|&other| device != Device::CPU && ![Device::CPU, device].contains(&other));
         let soak = Soak {
             device,
             streams,
