@@ -47,7 +47,7 @@ import goldens_reference  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests/conformance/cases"
 GOLDENS = ROOT / "tests/conformance/goldens"
-PROMOTION = ROOT / "crates/core/tests/arrays/promotion.txt"
+PROMOTION = ROOT / "crates/core/tests/dtypes/promotion.txt"
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = goldens_inputs.DTYPES

@@ -68,6 +68,18 @@ static FAILING: Accelerator = Accelerator {
     ..MADE_UP
 };
 
+/// Returns an invalid value of an earlier asynchronous call, once.
+static DOUBTING: Accelerator = Accelerator {
+    name: "doubting",
+    rank: -6,
+    kernels: &[kernel(|call| match RUNS[2].fetch_add(1, Ordering::SeqCst) {
+        0 => Err(Error::value("choose", "a choice is out of bounds")),
+        1 => Err(Error::value(call.op.name(), "not with this library")),
+        _ => serve(call, 1, Duration::ZERO),
+    })],
+    ..MADE_UP
+};
+
 /// Reports the index error of an earlier asynchronous call, once.
 static FINDING: Accelerator = Accelerator {
     name: "finding",
@@ -152,6 +164,11 @@ fn child_measures() {
     assert!(chosen(&last).starts_with("quick, measured fastest (quick "), "{last}");
     assert!(chosen(&last).contains("slow 2"), "the time of slow, 20 ms, is shown: {last}");
     assert!(runs()[0] <= 2, "one run untimed and one timed");
+    let times: Vec<_> = tuning::all_results().unwrap().into_iter().flat_map(|l| l.entries).flat_map(|e| e.times).collect();
+    let [slow] = times.iter().filter_map(|(name, time)| (name == "slow").then_some(*time)).collect::<Vec<_>>()[..] else {
+        panic!("{times:?}")
+    };
+    assert!((20e3..2e6).contains(&slow), "20 ms are 20,000 us: {slow}");
     // An array of another size class has another signature. The accelerator `quick` declines it, so the base wins.
     let small = settled(1000);
     assert_eq!(small.served_by, Some("cpu"), "{small}");
@@ -166,7 +183,13 @@ fn child_remembers() {
     let first = call(LARGE);
     assert_eq!((first.served_by, runs()[0]), (Some("quick"), 0), "{first}");
     tuning::forget().unwrap();
+    tuning::forget().unwrap(); // the files no longer exist
     assert_eq!(chosen(&call(LARGE)), "slow, untimed trial");
+    // A file that cannot be removed, here a folder, is an error.
+    let file = tuning::all_results().unwrap().into_iter().find(|l| l.device == Device::CPU).and_then(|l| l.file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert!(matches!(tuning::forget(), Err(Error::Io { .. })));
+    std::fs::remove_dir(&file).unwrap();
 }
 
 in_own_process! {
@@ -203,6 +226,13 @@ static MADE_UP_OP: OpDef = OpDef {
     reduction: None,
 };
 
+/// Calls [`MADE_UP_OP`] on the CPU.
+pub fn run_unknown_operation() -> Result<()> {
+    let (device, outputs) = (Device::CPU, [OutputSpec::contiguous(DType::U16, &[1])?]);
+    let (stream, work) = (Stream::current(device), Work::Custom(call::Custom(&())));
+    dispatch::run(&Call { op: Op(&MADE_UP_OP), device, stream, inputs: &[], outputs: &outputs, work }).map(|_| ())
+}
+
 static FAILING_AT_IT: Accelerator = Accelerator {
     name: "failing",
     rank: -5,
@@ -227,13 +257,20 @@ in_own_process! {
 }
 
 in_own_process! {
+    fn an_invalid_value_of_another_call_is_returned as child_returns_the_invalid_value {
+        set_up(&[&DOUBTING]);
+        let error = ones(1000, DType::U16).unwrap().cumprod(0).err().unwrap();
+        assert_eq!(error.to_string(), "[cumprod] a choice is out of bounds");
+        let next = call(1000);
+        assert_eq!(next.served_by, Some("cpu"), "an error of the call itself excludes the accelerator");
+        assert_eq!(next.declined, [("doubting", "failed: [cumprod] not with this library".to_string())]);
+    }
+}
+
+in_own_process! {
     fn a_failed_trial_is_returned_if_no_other_accelerator_serves as child_returns_the_failure {
         set_up(&[&FAILING_AT_IT, &DECLINING_IT]);
-        let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
-        let device = Device::CPU;
-        let call =
-            Call { op: Op(&MADE_UP_OP), device, stream: Stream::current(device), inputs: &[], outputs: &outputs, work: Work::Custom(call::Custom(&())) };
-        let error = dispatch::run(&call).err().unwrap();
+        let error = run_unknown_operation().unwrap_err();
         assert_eq!(error.to_string(), "[made_up] failing failed: always");
     }
 }
@@ -277,6 +314,7 @@ fn child_is_pinned() {
     set_up(&[&SLOW, &QUICK]);
     let served: Vec<_> = (0..4).map(|_| call(LARGE).served_by).collect();
     assert_eq!(served, [Some("slow"); 4], "as the file says");
+    assert!(!tuning::may_measure());
     let unknown = call(1000);
     assert_eq!((unknown.served_by, chosen(&unknown)), (Some("slow"), ""), "the default order, untried");
 }

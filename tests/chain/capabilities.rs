@@ -6,9 +6,9 @@ use std::sync::Once;
 
 use cuprum::core::ops::elementwise::{ADD, EXP};
 use cuprum::core::ops::indexing::FUSED_TAKE;
-use cuprum::core::ops::reduce::VAR;
+use cuprum::core::ops::reduce::{SUM, VAR};
 use cuprum::core::{Accelerator, Availability, Call, Capability, Family, Kernel, Outcome, StepKind, decline, register};
-use cuprum::{CallRecord, Device, NdArray, Result, axis, explain, full, linspace, with_accelerators, with_device};
+use cuprum::{CallRecord, DType, Device, NdArray, Result, axis, explain, full, linspace, with_accelerators, with_device};
 
 cuprum::kernel! {
     /// Half of the argument.
@@ -70,10 +70,24 @@ static INDEXER: Accelerator = Accelerator {
     base: None,
 };
 
-/// Runs `f` under an order of accelerators. Returns its calls other than fills, and what `plain` received.
+/// Records calls of a few operations.
+static ADDER: Accelerator = Accelerator {
+    name: "adder",
+    device: "cpu",
+    rank: 960,
+    summary: "additions and sums",
+    probe: || Availability::Ready(String::new()),
+    kernels: &[
+        Kernel::new(Family::Map, receive).ops(&[ADD]).capabilities(&[Capability::UserDefined]),
+        Kernel::new(Family::Rows, receive).ops(&[ADD, SUM]).capabilities(&[Capability::RowPrograms]),
+    ],
+    base: None,
+};
+
+/// Runs `f` under an order of accelerators. Returns its calls other than fills, and the calls that the kernels received.
 fn run(order: &str, f: impl FnOnce() -> Result<NdArray>) -> (NdArray, Vec<CallRecord>, Vec<(Family, bool)>) {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| [&PLAIN, &INDEXER].into_iter().for_each(|a| register(a).expect(a.name)));
+    ONCE.call_once(|| [&PLAIN, &INDEXER, &ADDER].into_iter().for_each(|a| register(a).expect(a.name)));
     RECEIVED.take();
     let evaluate = || explain(|| f().and_then(|a| a.eval().cloned()));
     let (value, records) = with_device(Device::CPU, || with_accelerators(order, evaluate)).expect("a valid order");
@@ -142,4 +156,27 @@ fn default_filters_receive_plain_calls_only() {
         assert_eq!(value.to_vec::<f64>().unwrap(), run("", f).0.to_vec::<f64>().unwrap());
     }
     assert!(plain_calls > 0);
+}
+
+#[test]
+fn a_list_of_operations_applies_to_every_step() {
+    let x = with_device(Device::CPU, || linspace(0, 1, 12).unwrap().reshape([3, 4]).unwrap());
+    let accepted: [&dyn Fn() -> Result<NdArray>; 3] = [&|| Ok(&x + 1), &|| Ok(halved(&x)? + 1), &|| Ok(&x + x.sum(axis(-1).keepdims())?)];
+    for f in accepted {
+        let (_, records, received) = run("adder", f);
+        assert_eq!((records.len(), received.len()), (1, 1), "{records:#?}");
+    }
+    let excluded: [(&dyn Fn() -> Result<NdArray>, &str); 4] = [
+        (&|| Ok(&x - 1), "subtract"),
+        (&|| Ok(x.exp()? + 1), "exp"),
+        (&|| x.astype(DType::F32), "astype"),
+        (&|| Ok(&x + x.max(axis(-1).keepdims())?), "max"),
+    ];
+    for (f, op) in excluded {
+        let (_, records, received) = run("adder", f);
+        assert_eq!(received, [], "{op}");
+        assert_eq!(records[0].declined, [("adder", format!("does not take the operation {op}"))]);
+    }
+    // The list does not apply to an operation that needs a capability.
+    assert_eq!(run("adder", || halved(&x)).2.len(), 1);
 }

@@ -324,6 +324,11 @@ fn child_computes_on_the_host() {
     assert!(results.iter().all(|r| r.device() == toy()));
     let values = results.map(|r| r.to_vec::<f64>().unwrap());
     assert_eq!(values, [vec![2.0, 6.0, 4.0, 8.0], vec![5.0, 25.0], vec![37.0, 68.0, 153.0, 292.0], vec![17.0, 10.0]]);
+    // A call that updates an existing array, and a call of the CPU, stay errors.
+    let error = a.clone().assign(cuprum::s![0], 5).unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+    let error = crate::auto::run_unknown_operation().unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     let wanted = std::env::var_os("WANT_WARNING").is_some();
     assert_eq!(warnings.load(std::sync::atomic::Ordering::SeqCst) > 0, wanted);
 }

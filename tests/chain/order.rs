@@ -15,7 +15,7 @@ fn served(order: &str, shape: &[usize]) -> u64 {
 fn without_an_order_rank_decides_then_name_and_the_base_is_last() {
     let _turn = process_order();
     // Other tests of this process register these, before or after this one.
-    let others = ["reader", "plain", "indexer"];
+    let others = ["reader", "plain", "indexer", "adder"];
     let all: Vec<_> = registry::all().iter().filter(|a| a.device == "cpu" && !others.contains(&a.name)).map(|a| a.name).collect();
     assert_eq!(all, ["broken", "liar", "ghost", "jumpy", "filtered", "alpha", "beta", "gamma", "cpu"]);
     let value = |shape: &[usize]| first_element(&u16_ones(shape).cumprod(0).unwrap()).unwrap();
@@ -34,6 +34,19 @@ fn a_named_order_is_followed_and_the_base_takes_the_rest() {
     assert_eq!(served("", &[4]), 1, "an empty list is the base alone");
     assert_eq!(served("cpu", &[4]), 1, "naming the base changes nothing");
     assert_eq!(served("cpu,alpha", &[4]), 11, "the base stays last");
+}
+
+#[test]
+fn accelerators_know_whether_the_order_is_named() {
+    let _turn = process_order();
+    let known =
+        || (registry::order_is_named(), registry::if_order_is_named("another is faster").map_err(|reason| reason.text().to_string()));
+    let unnamed = (false, Err("another is faster".to_string()));
+    assert_eq!(known(), unnamed);
+    for order in ["beta", "", "auto"] {
+        assert_eq!(with_accelerators(order, known).unwrap(), (true, Ok(())), "{order}");
+    }
+    assert_eq!(known(), unnamed);
 }
 
 #[test]

@@ -554,6 +554,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn availability_is_one_line() {
+        let missing = |help: &str| Availability::Missing { why: "no driver".into(), help: help.into() }.to_string();
+        assert_eq!(missing("install one"), "missing: no driver; install one");
+        assert_eq!(missing(""), "missing: no driver");
+        assert_eq!(Availability::Ready("CUDA 13.0".into()).to_string(), "ready: CUDA 13.0");
+    }
+
+    #[test]
     fn every_form_of_an_order_has_the_same_names() {
         let names = ["cub".to_string(), "cutensor".to_string()];
         let forms = [

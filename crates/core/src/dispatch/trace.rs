@@ -85,6 +85,18 @@ struct TraceFile {
     named_rows: Vec<(u64, u64)>,
 }
 
+impl ClockAnchor {
+    /// Returns whether the anchor converts the times of events that are recorded on `device` at the host time `now`.
+    fn is_valid(&self, device: Device, now: f64) -> bool {
+        self.device == device && now - self.at < CLOCK_ANCHOR_VALIDITY_MICROS
+    }
+
+    /// Returns whether a pending call may refer to the anchor at the host time `now`.
+    fn is_needed(&self, now: f64) -> bool {
+        now - self.at < CLOCK_ANCHOR_RETENTION_MICROS
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -265,10 +277,10 @@ impl Trace {
         let (device, now) = (stream.device, now_micros());
         let driver = driver(device)?;
         let mut anchors = lock(&self.anchors);
-        if !anchors.iter().any(|a| a.device == device && now - a.at < CLOCK_ANCHOR_VALIDITY_MICROS) {
+        if !anchors.iter().any(|a| a.is_valid(device, now)) {
             let event = driver.record_event(stream)?;
             event.millis_since(event.as_ref())?; // waits until the device has reached the event
-            anchors.retain(|a| now - a.at < CLOCK_ANCHOR_RETENTION_MICROS);
+            anchors.retain(|a| a.is_needed(now));
             anchors.push(ClockAnchor { device, event: event.into(), at: now_micros() });
         }
         driver.record_event(stream)
@@ -371,6 +383,81 @@ impl TraceFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An event at this number of milliseconds.
+    struct FakeEvent(f64);
+
+    impl DeviceEvent for FakeEvent {
+        fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64> {
+            Ok(self.0 - earlier.as_any().downcast_ref::<FakeEvent>().unwrap().0)
+        }
+        fn as_any(&self) -> &dyn std::any::Any {
+            self
+        }
+    }
+
+    fn anchor(device: Device, at: f64, event: f64) -> ClockAnchor {
+        ClockAnchor { device, event: Arc::new(FakeEvent(event)), at }
+    }
+
+    fn trace_in(folder: &std::path::Path) -> Trace {
+        let path = folder.join("trace.json");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"[\n]\n").unwrap();
+        let output = Mutex::new(TraceFile { file, end: 2, named_rows: Vec::new() });
+        Trace { path, pending: Mutex::default(), anchors: Mutex::default(), output }
+    }
+
+    fn two_devices() -> [Device; 2] {
+        let kind = crate::DeviceKind::intern("trace-test").unwrap();
+        [0, 1].map(|ordinal| Device::new(kind, ordinal))
+    }
+
+    #[test]
+    fn anchors_expire() {
+        let [first, second] = two_devices();
+        let of_first = anchor(first, 1e6, 0.0);
+        assert!(of_first.is_valid(first, 1e6) && of_first.is_valid(first, 4.9e6));
+        assert!(!of_first.is_valid(first, 5e6) && !of_first.is_valid(second, 1e6));
+        assert!(of_first.is_needed(3600.9e6) && !of_first.is_needed(3601e6) && !of_first.is_needed(3700e6));
+    }
+
+    #[test]
+    fn device_times_use_the_newest_anchor_before_the_event() {
+        let folder = tempfile::tempdir().unwrap();
+        let (trace, [first, second]) = (trace_in(folder.path()), two_devices());
+        lock(&trace.anchors).extend([anchor(first, 1000.0, 5.0), anchor(second, 1500.0, 0.0), anchor(first, 9000.0, 13.0)]);
+        assert_eq!(trace.to_host_time(first, &FakeEvent(7.0), 2000.0).unwrap(), 3000.0);
+        assert_eq!(trace.to_host_time(first, &FakeEvent(13.5), 9100.0).unwrap(), 9500.0);
+        assert_eq!(trace.to_host_time(second, &FakeEvent(1.0), 2000.0).unwrap(), 2500.0);
+        assert!(trace.to_host_time(second, &FakeEvent(1.0), 1400.0).is_err());
+    }
+
+    #[test]
+    fn half_of_the_pending_calls_are_written_when_there_are_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = trace_in(folder.path());
+        let span = || FinishedSpan {
+            name: "sum".into(),
+            category: "Reduce".into(),
+            thread: 0,
+            rank: None,
+            begin: 0.0,
+            duration: 1.0,
+            details: json!({}),
+            on_device: None,
+        };
+        let written = || {
+            let events: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(&trace.path).unwrap()).unwrap();
+            events.iter().filter(|e| e["ph"] == "X").count()
+        };
+        (0..MAX_PENDING_CALLS).for_each(|_| trace.push_span(span()));
+        assert_eq!((written(), lock(&trace.pending).len()), (0, MAX_PENDING_CALLS));
+        trace.push_span(span());
+        assert_eq!((written(), lock(&trace.pending).len()), (MAX_PENDING_CALLS / 2, MAX_PENDING_CALLS / 2 + 1));
+        trace.write_oldest(usize::MAX);
+        assert_eq!((written(), lock(&trace.pending).len()), (MAX_PENDING_CALLS + 1, 0));
+    }
 
     #[test]
     fn each_device_has_a_group_of_its_own() {

@@ -394,3 +394,77 @@ inventory::submit! {
 fn check_tuning_variable() -> Result<()> {
     tuning_results::named_file().map(|_| ()).map_err(Error::clone)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Availability;
+
+    const ACCELERATOR: Accelerator = Accelerator {
+        name: "one",
+        device: "cpu",
+        rank: 0,
+        summary: "",
+        probe: || Availability::Ready(String::new()),
+        kernels: &[],
+        base: None,
+    };
+
+    /// A trial whose candidates have these numbers of runs and best times.
+    fn trial(candidates: &[(usize, Option<f64>)]) -> Trial {
+        static ONE: Accelerator = ACCELERATOR;
+        let candidate = |&(runs, best)| Candidate { accelerator: &ONE, runs, best, excluded: false };
+        Trial { candidates: candidates.iter().map(candidate).collect(), busy: false }
+    }
+
+    /// The candidate that runs next and whether it is timed, or the winner.
+    fn next(candidates: &[(usize, Option<f64>)]) -> std::result::Result<(usize, bool), usize> {
+        match trial(candidates).next_step().unwrap() {
+            NextStep::Run { candidate, timed } => Ok((candidate, timed)),
+            NextStep::Decide { winner } => Err(winner),
+        }
+    }
+
+    #[test]
+    fn each_candidate_runs_once_before_it_is_timed() {
+        assert_eq!(next(&[(0, None), (0, None)]), Ok((0, false)));
+        assert_eq!(next(&[(1, None), (0, None)]), Ok((1, false)));
+        assert_eq!(next(&[(1, None), (1, None)]), Ok((0, true)));
+        assert_eq!(next(&[(2, Some(1.0)), (1, None)]), Ok((1, true)));
+    }
+
+    #[test]
+    fn close_candidates_run_again_the_one_with_fewer_runs_first() {
+        assert_eq!(next(&[(2, Some(10.0)), (2, Some(12.5))]), Ok((1, true)), "12.5 is at most 1.25 times 10");
+        assert_eq!(next(&[(2, Some(10.0)), (3, Some(12.0))]), Ok((0, true)));
+        assert_eq!(next(&[(3, Some(10.0)), (2, Some(12.0))]), Ok((1, true)));
+        assert_eq!(next(&[(2, Some(10.0)), (2, Some(12.6))]), Err(0));
+        assert_eq!(next(&[(2, Some(0.4)), (2, Some(0.3))]), Err(1));
+        assert_eq!(next(&[(9, Some(10.0)), (MAX_LOSING_RUNS, Some(10.1))]), Err(0), "the loser has run often enough");
+        assert_eq!(next(&[(9, Some(10.0)), (MAX_LOSING_RUNS - 1, Some(10.1))]), Ok((1, true)));
+    }
+
+    #[test]
+    fn few_candidates_are_measured() {
+        static BASE: Accelerator = Accelerator {
+            base: Some(crate::registry::DeviceProvider {
+                count: || 0,
+                is_ready: |_| false,
+                open: |device| Err(Error::Device { op: "device", message: device.to_string() }),
+            }),
+            ..ACCELERATOR
+        };
+        let mut all = trial(&[(1, None), (1, None), (0, None), (0, None)]);
+        all.candidates[3].accelerator = &BASE;
+        assert!(matches!(all.next_step(), Some(NextStep::Run { candidate: 3, timed: false })), "the base is always measured");
+        assert_eq!(all.candidates.iter().map(|c| c.excluded).collect::<Vec<_>>(), [false, false, true, false]);
+        let mut declined = trial(&[(1, None), (0, None), (0, None), (0, None)]);
+        declined.candidates[1].excluded = true;
+        declined.candidates[3].accelerator = &BASE;
+        assert!(matches!(declined.next_step(), Some(NextStep::Run { candidate: 2, timed: false })), "one has declined");
+        assert!(declined.candidates.iter().skip(2).all(|c| !c.excluded));
+        let mut none = trial(&[(0, None)]);
+        none.candidates[0].excluded = true;
+        assert!(none.next_step().is_none());
+    }
+}

@@ -441,6 +441,25 @@ mod tests {
         assert!(DType::parse("float8").is_err());
     }
 
+    /// Expected results are those of `numpy.can_cast` of NumPy 2.4.
+    #[test]
+    fn rules_of_casts() {
+        let rules = ["no", "equiv", "safe", "same_kind", "unsafe"];
+        let rows = [
+            (F32, F32, [true, true, true, true, true]),
+            (F32, F64, [false, false, true, true, true]),
+            (F64, F32, [false, false, false, true, true]),
+            (I8, U8, [false, false, false, false, true]),
+            (U8, I8, [false, false, false, true, true]),
+            (F64, I64, [false, false, false, false, true]),
+        ];
+        for (from, to, allowed) in rows {
+            let found = rules.map(|rule| from.can_cast_by_rule(to, "astype", rule).unwrap());
+            assert_eq!(found, allowed, "{from} to {to}");
+        }
+        assert!(F32.can_cast_by_rule(F32, "astype", "sure").is_err());
+    }
+
     #[test]
     fn promotion_is_symmetric_and_idempotent() {
         for a in DType::ALL {

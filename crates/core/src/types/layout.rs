@@ -477,6 +477,34 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_size_is_accepted() {
+        let limit = isize::MAX as usize / 16;
+        assert_eq!(checked_size("zeros", &[limit]).unwrap(), limit);
+        assert!(checked_size("zeros", &[limit + 1]).is_err());
+        assert_eq!(checked_size("zeros", &[limit + 1, 0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn contiguity_of_c_order() {
+        let fortran = |shape: &[usize]| Layout::contiguous(shape).unwrap().is_f_contiguous();
+        assert!(fortran(&[]) && fortran(&[5]) && fortran(&[5, 1]) && fortran(&[1, 5]) && fortran(&[2, 0, 3]));
+        assert!(!fortran(&[2, 3]) && !fortran(&[2, 3, 4]));
+    }
+
+    #[test]
+    fn layouts_without_elements_have_the_strides_of_c_order() {
+        assert_eq!(Layout::strided(&[0, 3], &[7, 9], 0).unwrap().strides(), [3, 1]);
+        assert_eq!(Layout::contiguous(&[2, 3]).unwrap().diagonal(5, 0, 1).unwrap().offset(), 0);
+    }
+
+    #[test]
+    fn axes_of_one_element_do_not_overlap() {
+        assert!(!Layout::strided(&[1, 3], &[0, 1], 0).unwrap().may_overlap());
+        assert!(Layout::strided(&[2, 3], &[0, 1], 0).unwrap().may_overlap());
+        assert!(Layout::strided(&[2, 3], &[2, 1], 0).unwrap().may_overlap());
+    }
+
+    #[test]
     fn broadcast_follows_numpy() {
         assert_eq!(&broadcast_shapes("add", &[&[3, 1], &[4]]).unwrap()[..], &[3, 4]);
         assert_eq!(&broadcast_shapes("add", &[&[0], &[1]]).unwrap()[..], &[0]);

@@ -2,7 +2,6 @@
 
 mod functions;
 mod host_data;
-mod promotion;
 mod rows;
 mod scatter;
 mod several_results;

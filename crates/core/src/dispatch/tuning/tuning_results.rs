@@ -298,6 +298,12 @@ mod tests {
     }
 
     #[test]
+    fn files_depend_on_the_versions() {
+        let versions = component_versions(Device::CPU);
+        assert!(versions.starts_with(&format!("cuprum {}; cpu: ", env!("CARGO_PKG_VERSION"))), "{versions}");
+    }
+
+    #[test]
     fn a_lock_excludes_other_writers() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("tuning");

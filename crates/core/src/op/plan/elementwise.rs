@@ -51,11 +51,6 @@ impl LoopPlan {
     pub fn is_flat(&self) -> bool {
         self.dims.len() <= 1 && self.strides.iter().all(|s| matches!(s.as_slice(), [] | [1] | [0]))
     }
-
-    /// Returns the extent of the innermost axis, or 1 for a single element.
-    pub fn inner_extent(&self) -> usize {
-        self.dims.last().copied().unwrap_or(1)
-    }
 }
 
 /// Returns the outer axis along which an operand has stride 1 or -1, if the magnitude of its stride along the innermost axis is larger.
@@ -126,7 +121,7 @@ pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
         }
     }
     // A C-contiguous input of full size requires C order, since a loop in another order would read it with large strides.
-    let c_input = inputs.iter().any(|l| l.shape() == shape && l.is_c_contiguous() && !l.is_f_contiguous() && l.size() > 1);
+    let c_input = inputs.iter().any(|l| l.shape() == shape && l.is_c_contiguous() && !l.is_f_contiguous());
     if c_input { c_order } else { chosen.unwrap_or(c_order) }
 }
 
@@ -158,6 +153,19 @@ mod tests {
     }
 
     #[test]
+    fn orders_of_different_inputs() {
+        let f = Layout::contiguous(&[5, 4]).unwrap().transpose();
+        let turned = Layout::contiguous(&[5, 3, 4]).unwrap().permute(&[1, 2, 0]).unwrap();
+        let reversed = Layout::contiguous(&[5, 4, 3]).unwrap().transpose();
+        assert_eq!(&output_order(&[3, 4, 5], &[&turned])[..], [2, 0, 1]);
+        assert_eq!(&output_order(&[3, 4, 5], &[&turned, &reversed])[..], [0, 1, 2], "two orders");
+        let row = Layout::contiguous(&[1, 5]).unwrap();
+        assert_eq!(&output_order(&[4, 5], &[&f, &row])[..], [1, 0], "a contiguous input of smaller size");
+        let single = Layout::strided(&[4, 1, 5], &[1, 0, 4], 0).unwrap();
+        assert_eq!(output_order(&[4, 1, 5], &[&single]).last(), Some(&0), "an axis of one element is not broadcast");
+    }
+
+    #[test]
     fn transposed_axis_has_stride_one() {
         let c = Layout::contiguous(&[7, 5, 4]).unwrap();
         let turned = Layout::contiguous(&[4, 7, 5]).unwrap().permute(&[1, 2, 0]).unwrap();
@@ -172,7 +180,7 @@ mod tests {
     fn zero_d_and_empty() {
         let z = Layout::contiguous(&[]).unwrap();
         let p = LoopPlan::new(&[&z]);
-        assert_eq!((p.size, p.inner_extent()), (1, 1));
+        assert_eq!((p.size, p.dims.len()), (1, 0));
         let e = Layout::contiguous(&[3, 0]).unwrap();
         assert_eq!(LoopPlan::new(&[&e]).size, 0);
     }

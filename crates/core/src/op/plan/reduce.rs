@@ -122,5 +122,13 @@ mod tests {
         assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0, 1], false).pattern, ReducePattern::All);
         assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0, 1], true).pattern, ReducePattern::General);
         assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0], false).pattern, ReducePattern::Row);
+        let every_second = Layout::contiguous(&[5, 12]).unwrap().slice_axis(1, 0, 2, 6);
+        assert_eq!(ReducePlan::new(&[5, 6], &[&every_second], &[1], false).pattern, ReducePattern::General);
+        let repeated = Layout::contiguous(&[5, 1]).unwrap().broadcast_to(&[5, 6]).unwrap();
+        assert_eq!(
+            ReducePlan::new(&[5, 6], &[&repeated], &[1], false).pattern,
+            ReducePattern::Column,
+            "no input has stride 1 along the row"
+        );
     }
 }

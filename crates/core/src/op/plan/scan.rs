@@ -67,5 +67,12 @@ mod tests {
         assert_eq!(&p.out_line_strides[..], &[30, 1]);
         let flat = Layout::contiguous(&[7]).unwrap();
         assert!(ScanPlan::new(&[7], &[&flat], 0).is_flat());
+        let every_second = Layout::contiguous(&[14]).unwrap().slice_axis(0, 0, 2, 7);
+        assert!(!ScanPlan::new(&[7], &[&every_second], 0).is_flat(), "the input has stride 2");
+        assert!(!ScanPlan::new(&[7], &[&flat, &every_second], 0).is_flat());
+        let rows = Layout::contiguous(&[2, 7]).unwrap();
+        assert!(!ScanPlan::new(&[2, 7], &[&rows], 1).is_flat(), "two lines");
+        let column = Layout::strided(&[7, 2], &[1, 7], 0).unwrap();
+        assert!(!ScanPlan::new(&[7, 2], &[&column], 0).is_flat(), "two lines, and stride 2 in the output");
     }
 }

@@ -40,4 +40,10 @@ mod tests {
         assert_eq!(plan(&[4, 0], &[4, 0]), Some((0, 0, 0)));
         assert_eq!(plan(&[], &[]), None);
     }
+
+    #[test]
+    fn a_plan_without_rows_or_columns_is_empty() {
+        let is_empty = |rows, kept| SortPlan { rows, columns: 5, kept }.is_empty();
+        assert_eq!([is_empty(2, 3), is_empty(0, 3), is_empty(2, 0), is_empty(0, 0)], [false, true, true, true]);
+    }
 }
