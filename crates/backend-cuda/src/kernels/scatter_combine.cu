@@ -18,7 +18,7 @@ __device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
 #elif defined(ATOMIC)
     ATOMIC(reinterpret_cast<WORD*>(at), static_cast<WORD>(value));
 #else
-    // An element of 1 or 2 bytes is a part of an aligned 32-bit word.
+    // An element of 1 or 2 bytes is a part of an aligned 32-bit word. Its other bytes, some of which may follow the array, keep their values.
     using Word = typename choose<sizeof(ELEMENT) == 8, u64, u32>::type;
     const u64 address = reinterpret_cast<u64>(at);
     Word* const word = reinterpret_cast<Word*>(address & ~static_cast<u64>(sizeof(Word) - 1));
