@@ -2,13 +2,13 @@
 """Mutation tests of core's plans, layouts, dtypes and dispatch.
 
     pip install tree-sitter tree-sitter-rust && cargo install --locked cargo-mutants
-    scripts/mutants.py COPY [--shard K/N] [--only TEXT]
+    scripts/mutants.py COPY [--const] [--shard K/N] [--only TEXT]
 
 `cargo mutants --list` names the mutants. cargo-mutants itself builds all crates once per mutant, in two minutes each. This script builds once:
 it writes all mutants into the sources of COPY, a second worktree of this repository, where the environment variable `CUPRUM_MUTANT`
 selects one when a test program starts. Each mutant then takes as long as its tests.
 
-A mutant in a `const fn` cannot read the environment. It is built on its own, with core's unit tests alone.
+A mutant in a `const fn` cannot read the environment. With `--const`, these are built one by one, with the tests that need no backend.
 
 Prints each mutant that no test notices, and a table by file. `caught` counts failures and timeouts.
 """
@@ -31,13 +31,17 @@ import tree_sitter_rust
 
 FILES = ["op/plan.rs", "op/plan/**", "types/layout.rs", "types/dtype.rs", "dispatch/**"]
 # The programs, in this order. The first failure decides.
-PROGRAMS = ["cuprum_core", "no_backend", "dtypes", "arrays", "assignment", "chains", "memory", "registration", "chain", "launch_caches", "row_programs", "rust_api", "functions", "properties", "conformance"]
+PROGRAMS = (
+    "cuprum_core no_backend dtypes arrays assignment chains memory registration chain launch_caches row_programs rust_api functions"
+    " properties conformance"
+).split()
 SWITCH = """
 #[doc(hidden)]
 pub(crate) mod mutants {
     pub(crate) fn on(mutant: u32) -> bool {
-        static SELECTED: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| std::env::var("CUPRUM_MUTANT").ok().and_then(|n| n.parse().ok()).unwrap_or(0));
-        *SELECTED == mutant
+        static SELECTED: std::sync::LazyLock<Option<u32>> =
+            std::sync::LazyLock::new(|| std::env::var("CUPRUM_MUTANT").ok()?.parse().ok());
+        *SELECTED == Some(mutant)
     }
 }
 """
@@ -63,7 +67,6 @@ class Writer:
         for mutant in mutants:
             start = mutant["span"]["start"]
             self.at[start["line"] - 1, start["column"] - 1].append(mutant)
-        self.bodies = {}
 
     def mutants_at(self, node, genre):
         return [m for m in self.at.get((node.start_point[0], node.start_point[1]), []) if m["genre"] == genre]
@@ -204,7 +207,8 @@ def run(command, **options):
 
 def build(copy):
     """Builds the test programs. Returns their paths with their folders, in the order of `PROGRAMS`."""
-    result = run(["cargo", "test", "-p", "cuprum-core", "-p", "cuprum", "--all-features", "--locked", "--no-run", "--message-format=json", "--lib", "--tests"], cwd=copy)
+    packages = ["-p", "cuprum-core", "-p", "cuprum", "--all-features", "--locked", "--lib", "--tests"]
+    result = run(["cargo", "test", *packages, "--no-run", "--message-format=json"], cwd=copy)
     programs = {}
     for line in result.stdout.splitlines():
         message = json.loads(line) if line.startswith("{") else {}
@@ -230,8 +234,10 @@ def test(programs, number, limits):
         # Conformance samples its cases, so that a mutant which no test notices costs seconds.
         arguments = ["--quick"] if name == "conformance" else []
         # The compilation of CUDA sources takes most of the time, and depends on none of these files.
-        variables = {k: v for k, v in os.environ.items() if k not in ("CUPRUM_REQUIRE_NVRTC", "VIRTUAL_ENV")} | {"CUPRUM_MUTANT": str(number)}
-        process = subprocess.Popen([program, *arguments], cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        variables = {k: v for k, v in os.environ.items() if k not in ("CUPRUM_REQUIRE_NVRTC", "VIRTUAL_ENV")}
+        variables["CUPRUM_MUTANT"] = str(number)
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen([program, *arguments], cwd=folder, env=variables, start_new_session=True, **streams)
         late = threading.Event()
         alarm = threading.Timer(limits.get(name, 600), lambda: (late.set(), kill(process)))
         alarm.start()
@@ -245,11 +251,11 @@ def test(programs, number, limits):
 
 
 def outcomes(copy, originals, mutants):
-    """Yields each mutant with its outcome: a program's name, None if it is missed, or `does not compile`."""
+    """Yields each mutant with its outcome: the failing test, None if it is missed, `does not compile`, or `not run`: it has no switch."""
     while True:
         written = write(copy, originals, mutants)
         for mutant in [m for m in mutants if m["id"] not in written]:
-            yield mutant, "no place"
+            yield mutant, "not run"
         mutants = [m for m in mutants if m["id"] in written]
         checked = run(["cargo", "check", "-p", "cuprum-core", "--all-features", "--locked", "--message-format=json"], cwd=copy)
         if checked.returncode == 0:
@@ -271,10 +277,17 @@ def outcomes(copy, originals, mutants):
         yield from zip(mutants, pool.map(lambda m: test(programs, m["id"], limits), mutants))
 
 
+def offset(lines, place):
+    """The number of bytes before a place, whose line and column count from 1."""
+    line = place["line"] - 1
+    return sum(map(len, lines[:line])) + len(lines[line].decode()[: place["column"] - 1].encode())
+
+
 def const_outcomes(copy, originals, mutants):
     """The outcomes of mutants that are built one by one, by the tests that need no backend."""
     manifest = copy / "crates/core/Cargo.toml"
-    manifest.write_text("".join(line for line in manifest.read_text().splitlines(keepends=True) if not line.startswith("cuprum-backend-cpu")))
+    lines = manifest.read_text().splitlines(keepends=True)
+    manifest.write_text("".join(line for line in lines if not line.startswith("cuprum-backend-cpu")))
     test = ["cargo", "test", "-p", "cuprum-core", "--lib", "--test", "dtypes", "--test", "no_backend", "--offline"]
     unchanged = run(test, cwd=copy)
     if unchanged.returncode:
@@ -282,8 +295,7 @@ def const_outcomes(copy, originals, mutants):
     for mutant in mutants:
         source = originals[mutant["file"]]
         lines = source.splitlines(keepends=True)
-        offset = lambda place: sum(map(len, lines[: place["line"] - 1])) + len(lines[place["line"] - 1].decode()[: place["column"] - 1].encode())
-        start, end = offset(mutant["span"]["start"]), offset(mutant["span"]["end"])
+        start, end = (offset(lines, mutant["span"][side]) for side in ("start", "end"))
         (copy / mutant["file"]).write_bytes(source[:start] + mutant["replacement"].encode() + source[end:])
         outcome = "does not compile"
         if run([*test, "--no-run"], cwd=copy).returncode == 0:
@@ -316,7 +328,7 @@ def main():
     table = collections.defaultdict(collections.Counter)
     try:
         for mutant, outcome in (const_outcomes if options.const else outcomes)(copy, originals, mutants):
-            kind = "missed" if outcome is None else outcome if outcome in ("does not compile", "no place") else "caught"
+            kind = "missed" if outcome is None else outcome if outcome in ("does not compile", "not run") else "caught"
             table[mutant["file"]][kind] += 1
             print(f"{kind}: {mutant['name']}" + (f" by {outcome}" if kind == "caught" else ""), flush=True)
     finally:

@@ -272,9 +272,9 @@ static PROMOTION: [[DType; 15]; 15] = {
     table
 };
 
+/// Returns the signed integer dtype of `bytes` bytes, at least 2.
 const fn signed_int(bytes: usize) -> DType {
     match bytes {
-        1 => I8,
         2 => I16,
         4 => I32,
         _ => I64,
@@ -285,14 +285,6 @@ const fn promote_rule(a: DType, b: DType) -> DType {
     // Orders the pair, so that `a` has the lower kind and, within a kind, the lower discriminant.
     let (a, b) = if a.kind() as u8 > b.kind() as u8 || (a.kind() as u8 == b.kind() as u8 && a as u8 > b as u8) { (b, a) } else { (a, b) };
     match (a.kind(), b.kind()) {
-        (Kind::Bool, _) => b,
-        (Kind::Unsigned, Kind::Unsigned) | (Kind::Signed, Kind::Signed) => {
-            if a.itemsize() > b.itemsize() {
-                a
-            } else {
-                b
-            }
-        }
         (Kind::Unsigned, Kind::Signed) => {
             if a.itemsize() < b.itemsize() {
                 b
@@ -306,7 +298,7 @@ const fn promote_rule(a: DType, b: DType) -> DType {
         (Kind::Unsigned | Kind::Signed, Kind::Complex) => complex_with_parts(promote_int_with_float(a, b.real())),
         (Kind::Float, Kind::Float) => promote_floats(a, b),
         (Kind::Float, Kind::Complex) => complex_with_parts(promote_floats(a, b.real())),
-        (Kind::Complex, Kind::Complex) => complex_with_parts(promote_floats(a.real(), b.real())),
+        // A boolean with another dtype, or two dtypes of one kind, of which `b` is the larger.
         _ => b,
     }
 }
@@ -315,7 +307,6 @@ const fn promote_floats(a: DType, b: DType) -> DType {
     match (a, b) {
         (F16, F16) => F16,
         (BF16, BF16) => BF16,
-        (F16 | BF16, F16 | BF16) => F32,
         (F64, _) | (_, F64) => F64,
         _ => F32,
     }
