@@ -16,5 +16,8 @@ for sanitizer in ${*:-address thread}; do
   sanitized -p cuprum-cpu-base -p cuprum-cpu-sort --lib
   sanitized -p cuprum-core --lib --test memory --test arrays
   sanitized -p cuprum-backend-cpu --test kernels
+  features=(-p cuprum --no-default-features --features cpu,linalg,fft,eval,distributed)
+  sanitized "${features[@]}" --test properties --test row_programs
+  sanitized "${features[@]}" --test conformance -- --device cpu --quick
   echo "$sanitizer: passed"
 done

@@ -552,6 +552,21 @@ fn ready_devices() -> Vec<Device> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{DType, decline};
+
+    #[test]
+    fn kernels_keep_their_declaration() {
+        use crate::ops::elementwise::{ADD, EXP};
+        let kernel = Kernel::new(Family::Map, |_| decline!("never"))
+            .ops(&[ADD])
+            .dtypes(DTypeSet::of(&[DType::F32]))
+            .capabilities(&[Capability::FusedTake])
+            .writes_targets();
+        assert!(kernel.ops.accepts(ADD) && !kernel.ops.accepts(EXP));
+        assert!(kernel.dtypes.contains(DType::F32) && !kernel.dtypes.contains(DType::F64));
+        assert!(kernel.capabilities.contains(Capability::FusedTake) && !kernel.capabilities.contains(Capability::Variance));
+        assert!(kernel.targets && !Kernel::new(Family::Map, |_| decline!("never")).targets);
+    }
 
     #[test]
     fn availability_is_one_line() {
