@@ -318,7 +318,10 @@ def main():
     if run(["git", "status", "--porcelain"], cwd=copy).stdout:
         sys.exit(f"{copy} has changes")
     filters = [argument for file in FILES for argument in ("-f", f"crates/core/src/{file}")]
-    mutants = json.loads(run(["cargo", "mutants", "--list", "--json", "-p", "cuprum-core", *filters], cwd=copy).stdout)
+    listed = run(["cargo", "mutants", "--list", "--json", "-p", "cuprum-core", *filters], cwd=copy)
+    if listed.returncode:
+        sys.exit(listed.stderr)
+    mutants = json.loads(listed.stdout)
     for number, mutant in enumerate(mutants):
         mutant["id"] = number + 1
     originals = {file: (copy / file).read_bytes() for file in {m["file"] for m in mutants}}

@@ -68,7 +68,7 @@ static FAILING: Accelerator = Accelerator {
     ..MADE_UP
 };
 
-/// Returns an invalid value of an earlier asynchronous call, once.
+/// Fails twice: with the error of an earlier asynchronous call, then with an error of the call itself.
 static DOUBTING: Accelerator = Accelerator {
     name: "doubting",
     rank: -6,

@@ -20,7 +20,7 @@ cuprum::kernel! {
 }
 
 thread_local! {
-    /// Family of each call that `plain` received, and whether the call contains only elementwise operations of core.
+    /// Family of each call that `plain` or `adder` received, and whether the call contains only elementwise operations of core.
     static RECEIVED: RefCell<Vec<(Family, bool)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -70,7 +70,7 @@ static INDEXER: Accelerator = Accelerator {
     base: None,
 };
 
-/// Records calls of a few operations.
+/// Declares two operations, and records the calls that it receives.
 static ADDER: Accelerator = Accelerator {
     name: "adder",
     device: "cpu",

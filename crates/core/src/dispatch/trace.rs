@@ -109,11 +109,10 @@ fn now_micros() -> f64 {
 
 fn open_trace() -> Result<Option<Trace>> {
     let Some(path) = settings::env(TRACE_VARIABLE).map(PathBuf::from) else { return Ok(None) };
-    let created = File::create(&path).and_then(|mut file| file.write_all(b"[\n]\n").map(|()| file));
-    let file = created.map_err(|e| Error::Setting { variable: TRACE_VARIABLE, message: format!("{}: {e}", path.display()) })?;
+    let message = |e| format!("{}: {e}", path.display());
+    let trace = Trace::create(path.clone()).map_err(|e| Error::Setting { variable: TRACE_VARIABLE, message: message(e) })?;
     now_micros();
-    let output = Mutex::new(TraceFile { file, end: 2, named_rows: Vec::new() });
-    Ok(Some(Trace { path, pending: Mutex::default(), anchors: Mutex::default(), output }))
+    Ok(Some(trace))
 }
 
 fn global_trace() -> &'static Result<Option<Trace>> {
@@ -271,6 +270,14 @@ impl Drop for HostRange {
 }
 
 impl Trace {
+    /// Creates the file at `path`, with an empty list of events.
+    fn create(path: PathBuf) -> std::io::Result<Trace> {
+        let mut file = File::create(&path)?;
+        file.write_all(b"[\n]\n")?;
+        let output = Mutex::new(TraceFile { file, end: 2, named_rows: Vec::new() });
+        Ok(Trace { path, pending: Mutex::default(), anchors: Mutex::default(), output })
+    }
+
     /// Records an event on `stream`. First records a [`ClockAnchor`] for the device, unless the device has one younger than
     /// [`CLOCK_ANCHOR_VALIDITY_MICROS`].
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
@@ -384,7 +391,7 @@ impl TraceFile {
 mod tests {
     use super::*;
 
-    /// An event at this number of milliseconds.
+    /// An event at a fixed time, in milliseconds.
     struct FakeEvent(f64);
 
     impl DeviceEvent for FakeEvent {
@@ -398,14 +405,6 @@ mod tests {
 
     fn anchor(device: Device, at: f64, event: f64) -> ClockAnchor {
         ClockAnchor { device, event: Arc::new(FakeEvent(event)), at }
-    }
-
-    fn trace_in(folder: &std::path::Path) -> Trace {
-        let path = folder.join("trace.json");
-        let mut file = File::create(&path).unwrap();
-        file.write_all(b"[\n]\n").unwrap();
-        let output = Mutex::new(TraceFile { file, end: 2, named_rows: Vec::new() });
-        Trace { path, pending: Mutex::default(), anchors: Mutex::default(), output }
     }
 
     fn two_devices() -> [Device; 2] {
@@ -425,7 +424,7 @@ mod tests {
     #[test]
     fn device_times_use_the_newest_anchor_before_the_event() {
         let folder = tempfile::tempdir().unwrap();
-        let (trace, [first, second]) = (trace_in(folder.path()), two_devices());
+        let (trace, [first, second]) = (Trace::create(folder.path().join("trace.json")).unwrap(), two_devices());
         lock(&trace.anchors).extend([anchor(first, 1000.0, 5.0), anchor(second, 1500.0, 0.0), anchor(first, 9000.0, 13.0)]);
         assert_eq!(trace.to_host_time(first, &FakeEvent(7.0), 2000.0).unwrap(), 3000.0);
         assert_eq!(trace.to_host_time(first, &FakeEvent(13.5), 9100.0).unwrap(), 9500.0);
@@ -436,7 +435,7 @@ mod tests {
     #[test]
     fn half_of_the_pending_calls_are_written_when_there_are_too_many() {
         let folder = tempfile::tempdir().unwrap();
-        let trace = trace_in(folder.path());
+        let trace = Trace::create(folder.path().join("trace.json")).unwrap();
         let span = || FinishedSpan {
             name: "sum".into(),
             category: "Reduce".into(),
