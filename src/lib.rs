@@ -93,8 +93,8 @@ pub use cuprum_numpy::*;
 #[doc(inline)]
 pub use cuprum_core::{
     CallRecord, Device, DeviceKind, Event, Graph, KernelLaunch, MatmulPrecision, MemoryStats, Stream, WarmUp, explain, fusion_enabled,
-    matmul_precision, profiler, set_accelerators, set_fusion, set_matmul_precision, settings, tuning, warm_up, with_accelerators,
-    with_device, with_fusion, with_matmul_precision, with_stream,
+    matmul_precision, profiler, reproducible_sums, set_accelerators, set_fusion, set_matmul_precision, set_reproducible_sums, settings,
+    tuning, warm_up, with_accelerators, with_device, with_fusion, with_matmul_precision, with_reproducible_sums, with_stream,
 };
 
 // ---- special functions ----

@@ -445,6 +445,8 @@ WORKS = {
     "assign_mask_f32_128M": (lambda: masked(N), peer.assign_masked, 9 * N, 0),
     "assign_mask_values_f32_128M": (lambda: masked(N, True), peer.assign_masked_values, 11 * N, 0),
     "scatter_add_f32_32M_into_1M": (lambda: scattered(1 << 20, N // 4), peer.scatter_add, 0, 0),
+    "scatter_add_unordered_f32_32M_into_1M": (lambda: scattered(1 << 20, N // 4), peer.scatter_add, 0, 0),
+    "scatter_add_unordered_rows_f32_1Mx128": (lambda: scattered(1 << 17, 1 << 20, 128), peer.scatter_add, 0, 0),
     "scatter_add_rows_f32_1Mx128": (lambda: scattered(1 << 17, 1 << 20, 128), peer.scatter_add, 0, 0),
     "put_f32_32M_into_128M": (lambda: scattered(N, N // 4), peer.put, 0, 0),
     "pad_f32_11k": (lambda: (R(SIDE, SIDE),), peer.pad, 8 * SQUARE, 0),

@@ -7,7 +7,7 @@ use cuprum::random::Generator;
 use cuprum::ufunc::ADD;
 use cuprum::{
     Bounds, ConvolutionMode, Covariance, DType, NdArray, PadMode, QuantileMethod, Result, convolve, cov, interp, linspace, nanmean, pad,
-    percentile, put, roll, s, select, where_,
+    percentile, put, roll, s, select, where_, with_reproducible_sums,
 };
 
 use super::{f32s, f64s};
@@ -84,6 +84,11 @@ pub fn scatter_add(x: &mut [NdArray]) -> Result<NdArray> {
     let (indices, values) = (x[1].clone(), x[2].clone());
     x[0].update_at(ADD, &indices, &values)?;
     Ok(indices)
+}
+
+/// Adds values at indices in any order.
+pub fn scatter_add_unordered(x: &mut [NdArray]) -> Result<NdArray> {
+    with_reproducible_sums(false, || scatter_add(x))
 }
 
 /// Stores values at indices.

@@ -130,6 +130,9 @@ pub static SUITE: Suite = Suite {
         "assign_mask_f32_128M": functions::array_and_mask(N) => |x| functions::assign_masked(x), bytes 9 * N;
         "assign_mask_values_f32_128M": functions::array_mask_and_values(N) => |x| functions::assign_masked_values(x), bytes 11 * N;
         "scatter_add_f32_32M_into_1M": functions::scattered(1 << 20, N / 4, &[]) => |x| functions::scatter_add(x);
+        "scatter_add_unordered_f32_32M_into_1M": functions::scattered(1 << 20, N / 4, &[]) => |x| functions::scatter_add_unordered(x);
+        "scatter_add_unordered_rows_f32_1Mx128":
+            functions::scattered(1 << 17, 1 << 20, &[128]) => |x| functions::scatter_add_unordered(x);
         "scatter_add_rows_f32_1Mx128": functions::scattered(1 << 17, 1 << 20, &[128]) => |x| functions::scatter_add(x);
         "put_f32_32M_into_128M": functions::scattered(N, N / 4, &[]) => |x| functions::put_values(x);
         "pad_f32_11k": square() => |x| functions::pad_zeros(x), bytes 8 * SQUARE;

@@ -117,7 +117,7 @@ fn check_finds_invalid_settings() {
 }
 
 /// Every variable with an invalid value, and a part of the message that lists the accepted values.
-const INVALID: [(&str, &str, &str); 15] = [
+const INVALID: [(&str, &str, &str); 16] = [
     ("CUPRUM_FUSION", "maybe", "use 1 or 0"),
     ("CUPRUM_NUM_THREADS", "x", "use 1 to 1024"),
     ("CUPRUM_CPU_MEMORY_LIMIT", "lots", "use bytes, 512M, 8G, or a share such as 80%"),
@@ -126,6 +126,7 @@ const INVALID: [(&str, &str, &str); 15] = [
     ("CUPRUM_HOST_FALLBACK", "never", "use error, warn or allow"),
     ("CUPRUM_COMPILE", "later", "use wait or background"),
     ("CUPRUM_MATMUL_PRECISION", "float8", "use float32 (highest), tensorfloat32 (high) or bfloat16 (medium)"),
+    ("CUPRUM_REPRODUCIBLE_SUMS", "sometimes", "use 1 or 0"),
     ("CUPRUM_TUNING", "/no/such/file", "No such file"),
     ("CUPRUM_TRACE", "/no/such/folder/trace.json", "No such file"),
     ("CUPRUM_CUDA_PATH", "relative/folder", "give absolute paths"),

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use cuprum_core::Capability::{FusedTake, OutputRanges, OverlappingWindows, ReproducibleScatterSum, RowPrograms, UserDefined, Variance};
+use cuprum_core::Capability::{
+    FusedTake, OutputRanges, OverlappingWindows, ReproducibleScatterSum, RowPrograms, UnorderedScatterSum, UserDefined, Variance,
+};
 use cuprum_core::device::DeviceDriver;
 use cuprum_core::{Accelerator, Availability, Capability, Device, DeviceProvider, Error, Family, Kernel, Registration, Result, Work};
 
@@ -48,7 +50,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Random, random::run_call),
     // These kernels run a `take` that is not fused. Inside a fused expression, `take` is a step of the program.
     Kernel::new(Family::Gather, gather::run_call),
-    Kernel::new(Family::Scatter, scatter::run_call).capabilities(&[ReproducibleScatterSum]).writes_targets(),
+    Kernel::new(Family::Scatter, scatter::run_call).capabilities(&[ReproducibleScatterSum, UnorderedScatterSum]).writes_targets(),
     Kernel::new(Family::Contract, contract::run_call).capabilities(&[OverlappingWindows]),
     Kernel::new(Family::Reduce, |call| match call.work {
         Work::Segments(_) => segment::run_call(call),

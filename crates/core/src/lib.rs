@@ -92,6 +92,7 @@ pub use registry::{
 };
 pub use scalar::Scalar;
 pub use scalar_conversion::FromScalar;
+pub use settings::reproducible_sums::{reproducible_sums, set_reproducible_sums, with_reproducible_sums};
 pub use settings::set_fusion;
 pub use stream::{Event, Stream, with_stream};
 pub use warm_up::{WarmUp, warm_up};

@@ -2,6 +2,7 @@
 
 pub mod mesh;
 pub mod precision;
+pub mod reproducible_sums;
 
 pub use crate::dispatch::compile_mode;
 
@@ -55,11 +56,12 @@ pub struct EnvironmentVariable {
 }
 
 /// Every environment variable with a description of its default.
-const ALL_VARIABLES: [(&str, &str); 23] = [
+const ALL_VARIABLES: [(&str, &str); 24] = [
     ("CUPRUM_DEVICE", "auto"),
     (ACCELERATORS_VARIABLE, "every ready one, by rank"),
     ("CUPRUM_FUSION", "1"),
     ("CUPRUM_MATMUL_PRECISION", "float32"),
+    ("CUPRUM_REPRODUCIBLE_SUMS", "1"),
     ("CUPRUM_NUM_THREADS", "all cores"),
     ("CUPRUM_SIMD", "the processor's best"),
     ("CUPRUM_GPU_MEMORY_LIMIT", "none"),

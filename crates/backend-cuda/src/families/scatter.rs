@@ -3,7 +3,7 @@
 //!
 //! If several values are stored in one row, the last one remains. A first kernel finds the position of the last index that selects each
 //! row. Integers are combined by atomic operations, because the order does not matter for them. Sums of floats are computed with integers
-//! (module `sum`). For other combinations of floats, core groups the values by row, and one thread combines the values of a group in order.
+//! (module `sum`), or by atomic operations if the call requests sums in any order. For other combinations of floats, core groups the values by row, and one thread combines the values of a group in order.
 //! If a row is a single element, core instead reduces the values of each row beforehand, so that the indices of the call are distinct.
 
 mod launch;
@@ -13,7 +13,7 @@ mod sum;
 use cuprum_core::call;
 use cuprum_core::call::ScatterRows;
 use cuprum_core::ops::elementwise::ADD;
-use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
+use cuprum_core::{Array, Call, Capability, DType, Outcome, Result, Work, decline};
 
 use crate::device::{self, WithCallContext};
 use launch::{Combination, ScatterLaunch, plan_scatter};
@@ -25,7 +25,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
 
 /// Runs a call of the kernel family `Scatter`.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
-    let (&Work::Scatter(call::Scatter { region, combine, rows, needs: _ }), [indices, values, groups @ ..], [spec]) =
+    let (&Work::Scatter(call::Scatter { region, combine, rows, needs }), [indices, values, groups @ ..], [spec]) =
         (&call.work, call.inputs, call.outputs)
     else {
         decline!("not a scatter of values by indices");
@@ -45,10 +45,11 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     };
     // `Distinct` rows are written once, and `Grouped` values are combined in order. Only for `Indexed` rows does the order of combination
     // depend on the order of threads.
-    let is_float_sum = combine == Some(ADD) && rows == ScatterRows::Indexed && spec.dtype.is_inexact();
-    if combination.is_some() && rows == ScatterRows::Indexed && spec.dtype.is_inexact() && !is_float_sum {
+    let depends_on_order = combination.is_some() && rows == ScatterRows::Indexed && spec.dtype.is_inexact();
+    if depends_on_order && combine != Some(ADD) {
         decline!("a combination of floats, whose result depends on the order");
     }
+    let is_reproducible_sum = depends_on_order && needs != Some(Capability::UnorderedScatterSum);
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let target = out.pointer() + (region.offset() * spec.dtype.itemsize()) as u64;
@@ -60,7 +61,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         ScatterLaunch { context, scatter, indices: indices_at, index_dtype: indices.dtype(), op: device::fault_operation_id(call.op, 0) };
     let has_several_values = values.layout().strides()[0] != 0 && count > 1;
     match (combination, rows, groups) {
-        _ if is_float_sum => sum::queue_sum(call, &launch, values, region, count)?,
+        _ if is_reproducible_sum => sum::queue_sum(call, &launch, values, region, count)?,
         (None, ScatterRows::Indexed, _) if has_several_values && launch.fits_packed_store(count) => {
             let words = device::allocate(call, region.shape()[0].saturating_mul(8))?;
             launch.queue_packed_store(words.memory(), count).with_call_context(call)?;

@@ -1,8 +1,8 @@
 // Combines values with the elements of rows that indices select. Requires arithmetic.cuh and resolve_index.cuh.
 //
 // ELEMENT is the element type, COMBINE(a, b) the C++ expression of the new element from the old one and a value. If ATOMIC is defined, it
-// is the name of a CUDA function that applies COMBINE atomically. The function operates on WORD, an integer type of the size of ELEMENT. If
-// GROUPED is defined, the kernel is `scatter_grouped`, else `scatter_combine`. INDEX_ELEMENT, the element type of the index array, and
+// is the name of a CUDA function that applies COMBINE atomically. The function operates on WORD, a type of the size of ELEMENT or of its real
+// and imaginary parts. If GROUPED is defined, the kernel is `scatter_grouped`, else `scatter_combine`. INDEX_ELEMENT, the element type of the index array, and
 // INDEX, the type of offsets, are i32 or i64. RANK is the number of axes of the loop.
 
 using namespace cuprum;
@@ -16,7 +16,9 @@ __device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
 #if defined(DISTINCT)
     *at = combine(*at, value);
 #elif defined(ATOMIC)
-    ATOMIC(reinterpret_cast<WORD*>(at), static_cast<WORD>(value));
+    #pragma unroll
+    for (int part = 0; part < static_cast<int>(sizeof(ELEMENT) / sizeof(WORD)); part++)
+        ATOMIC(reinterpret_cast<WORD*>(at) + part, reinterpret_cast<const WORD*>(&value)[part]);
 #else
     // An element of 1 or 2 bytes is a part of an aligned 32-bit word. Its other bytes, some of which may follow the array, keep their values.
     using Word = typename choose<sizeof(ELEMENT) == 8, u64, u32>::type;

@@ -5,7 +5,7 @@ use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::testing;
 use cuprum_core::ops::elementwise::{ADD, SUBTRACT};
 use cuprum_core::random::Generator;
-use cuprum_core::{Complex, DType, Device, Error, NdArray, Side, full, s, zeros};
+use cuprum_core::{Complex, DType, Device, Error, NdArray, Side, full, s, with_reproducible_sums, zeros};
 
 const SIZES: [(usize, usize); 5] = [(1, 5), (3, 1000), (1000, 1000), (4001, 1001), (70_000, 300_000)];
 const INEXACT: [DType; 6] = [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128];
@@ -49,26 +49,30 @@ fn unit_roundoff(dtype: DType) -> f64 {
     }
 }
 
-/// Checks `got` against `old` plus the values at `indices`, which are added with a compensation for rounding.
-fn check_sums(label: &str, got: &NdArray, old: &NdArray, indices: &[i64], added: &NdArray) {
+/// Checks `got` against `old` plus the values at `indices`, which are added with a compensation for rounding. Reproducible sums are rounded
+/// once, other sums after each addition.
+fn check_sums(label: &str, is_reproducible: bool, got: &NdArray, old: &NdArray, indices: &[i64], added: &NdArray) {
     let unit = unit_roundoff(got.dtype());
     for ((got, old), added) in parts(got).into_iter().zip(parts(old)).zip(parts(added)) {
         let (mut high, mut low, mut size) = (old.clone(), vec![0.0; old.len()], vec![0.0; old.len()]);
-        let mut is_touched = vec![false; old.len()];
+        let (mut count, mut magnitude) = (vec![0; old.len()], old.iter().map(|x| x.abs()).collect::<Vec<f64>>());
         for (&index, &value) in indices.iter().zip(&added) {
             let at = if index < 0 { index + old.len() as i64 } else { index } as usize;
             let sum = high[at] + value;
             let part = sum - high[at];
             low[at] += (high[at] - (sum - part)) + (value - part);
-            (high[at], is_touched[at]) = (sum, true);
+            high[at] = sum;
+            count[at] += 1;
             size[at] = f64::max(size[at], value.abs());
+            magnitude[at] += value.abs();
         }
         for at in 0..old.len() {
             let want = high[at] + low[at];
             // The roundings of the sum of the values and of the result, and those of the integers that are added.
-            let bound = 2.0 * unit * (want.abs() + (want - old[at]).abs()) + size[at] * 1e-7 * unit + f64::MIN_POSITIVE;
+            let rounded_once = 2.0 * unit * (want.abs() + (want - old[at]).abs()) + size[at] * 1e-7 * unit + f64::MIN_POSITIVE;
+            let bound = if is_reproducible { rounded_once } else { 1.01 * unit * count[at] as f64 * magnitude[at] };
             assert!((got[at] - want).abs() <= bound, "{label}: element {at} is {}, not {want}", got[at]);
-            assert!(is_touched[at] || got[at].to_bits() == old[at].to_bits(), "{label}: element {at} was changed");
+            assert!(count[at] > 0 || got[at].to_bits() == old[at].to_bits(), "{label}: element {at} was changed");
         }
     }
 }
@@ -83,20 +87,24 @@ fn sums_of_floats() {
                 let indices = if n % 2 == 0 { indices } else { indices.astype(DType::I32).unwrap() };
                 let (old, added) = (values(elements, dtype, 7), values(count, dtype, 8));
                 let host = indices.astype(DType::I64).unwrap().to_vec::<i64>().unwrap();
-                let (at, added_there) = (indices.to_device(device).unwrap(), added.to_device(device).unwrap());
+                let (at_there, added_there) = (indices.to_device(device).unwrap(), added.to_device(device).unwrap());
                 let mut got = old.to_device(device).unwrap();
-                got.update_at(ADD, &at, &added_there).unwrap();
+                got.update_at(ADD, &at_there, &added_there).unwrap();
                 let got = got.to_device(Device::CPU).unwrap();
-                check_sums(&label, &got, &old, &host, &added);
+                check_sums(&label, true, &got, &old, &host, &added);
                 let mut less = old.to_device(device).unwrap();
-                less.update_at(SUBTRACT, &at, &added_there).unwrap();
-                check_sums(&label, &less.to_device(Device::CPU).unwrap(), &old, &host, &added.negative().unwrap());
+                less.update_at(SUBTRACT, &at_there, &added_there).unwrap();
+                check_sums(&label, true, &less.to_device(Device::CPU).unwrap(), &old, &host, &added.negative().unwrap());
                 // Another order of the values gives the same bits.
                 let order = Generator::new(9).permutation(count, 0).unwrap();
-                let (at, added) = (indices.take(&order, 0).unwrap(), added.take(&order, 0).unwrap());
+                let (permuted_at, permuted) = (indices.take(&order, 0).unwrap(), added.take(&order, 0).unwrap());
                 let mut again = old.to_device(device).unwrap();
-                again.update_at(ADD, at.to_device(device).unwrap(), added.to_device(device).unwrap()).unwrap();
+                again.update_at(ADD, permuted_at.to_device(device).unwrap(), permuted.to_device(device).unwrap()).unwrap();
                 assert!(again.to_bytes().unwrap() == got.to_bytes().unwrap(), "{label}: other bits in another order");
+                let mut unordered = old.to_device(device).unwrap();
+                with_reproducible_sums(false, || unordered.update_at(ADD, &at_there, &added_there)).unwrap();
+                let is_reproducible = dtype.real().itemsize() == 2;
+                check_sums(&label, is_reproducible, &unordered.to_device(Device::CPU).unwrap(), &old, &host, &added);
             }
         }
     });
@@ -110,16 +118,21 @@ fn sums_of_rows_and_views() {
             let indices = Generator::new(1).integers(-50, 50, [count], DType::I64).unwrap();
             let added = values(count * columns, dtype, 2).reshape([count, columns]).unwrap();
             let old = values(rows * 2 * columns, dtype, 3).reshape([rows, 2 * columns]).unwrap();
-            let mut got = old.to_device(device).unwrap();
-            got.update_at(ADD, s![&indices.to_device(device).unwrap(), ..;2], added.to_device(device).unwrap()).unwrap();
-            let got = got.to_device(Device::CPU).unwrap();
             let host = indices.to_vec::<i64>().unwrap();
-            for column in 0..columns {
-                let (taken, before) = (got.index(s![.., 2 * column]).unwrap(), old.index(s![.., 2 * column]).unwrap());
-                check_sums(&format!("{dtype}, column {column}"), &taken, &before, &host, &added.index(s![.., column]).unwrap());
+            for is_reproducible in [true, false] {
+                let label = format!("{dtype}, reproducible: {is_reproducible}");
+                let mut got = old.to_device(device).unwrap();
+                let (at, added_there) = (indices.to_device(device).unwrap(), added.to_device(device).unwrap());
+                with_reproducible_sums(is_reproducible, || got.update_at(ADD, s![&at, ..;2], &added_there)).unwrap();
+                let got = got.to_device(Device::CPU).unwrap();
+                for column in 0..columns {
+                    let (taken, before) = (got.index(s![.., 2 * column]).unwrap(), old.index(s![.., 2 * column]).unwrap());
+                    let added = added.index(s![.., column]).unwrap();
+                    check_sums(&format!("{label}, column {column}"), is_reproducible, &taken, &before, &host, &added);
+                }
+                let untouched = |a: &NdArray| a.index(s![.., 1..;2]).unwrap().to_bytes().unwrap();
+                assert!(untouched(&got) == untouched(&old), "{label}: other columns were changed");
             }
-            let untouched = |a: &NdArray| a.index(s![.., 1..;2]).unwrap().to_bytes().unwrap();
-            assert!(untouched(&got) == untouched(&old), "{dtype}: other columns were changed");
         }
     });
 }

@@ -28,6 +28,9 @@ pub enum Capability {
     /// element in any order, but the result has the same bits on every run. Without it and [`Capability::OrderedScatter`], the values are
     /// grouped by row before the call.
     ReproducibleScatterSum,
+    /// Scatters that add float32, float64 or complex numbers to rows with several values, in any order: the last bits of a sum may vary
+    /// between runs. They are requested only if [reproducible sums](crate::set_reproducible_sums) are not required.
+    UnorderedScatterSum,
     /// Elementwise loops that write a range of an existing buffer ([`OutputSpec`](crate::OutputSpec)).
     OutputRanges,
     /// Contractions that read overlapping windows of an array in place, such as those of `convolve`. Without it, `convolve` contracts
@@ -37,13 +40,14 @@ pub enum Capability {
 
 impl Capability {
     /// All capabilities, in declaration order.
-    pub const ALL: [Capability; 8] = [
+    pub const ALL: [Capability; 9] = [
         Capability::FusedTake,
         Capability::RowPrograms,
         Capability::Variance,
         Capability::UserDefined,
         Capability::OrderedScatter,
         Capability::ReproducibleScatterSum,
+        Capability::UnorderedScatterSum,
         Capability::OutputRanges,
         Capability::OverlappingWindows,
     ];
@@ -57,6 +61,7 @@ impl Capability {
             Capability::UserDefined => "does not declare user-defined operations",
             Capability::OrderedScatter => "does not declare scatters that depend on order",
             Capability::ReproducibleScatterSum => "does not declare reproducible sums",
+            Capability::UnorderedScatterSum => "does not declare sums in any order",
             Capability::OutputRanges => "does not declare ranges of existing buffers",
             Capability::OverlappingWindows => "does not declare overlapping windows",
         }
@@ -65,7 +70,7 @@ impl Capability {
 
 /// A set of capabilities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Capabilities(u8);
+pub struct Capabilities(u16);
 
 impl Capabilities {
     /// The empty set.
@@ -108,7 +113,7 @@ mod tests {
     #[test]
     fn sets_hold_their_members() {
         let set = Capabilities::of(&[Capability::FusedTake, Capability::Variance]);
-        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false, false, false, false]);
+        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false, false, false, false, false]);
         assert_eq!(set.first_missing_in(Capabilities::of(&[Capability::FusedTake])), Some(Capability::Variance));
         assert_eq!(set.first_missing_in(set.union(Capabilities::of(&[Capability::UserDefined]))), None);
     }

@@ -26,6 +26,7 @@ use crate::ops::select::flatnonzero;
 use crate::ops::sort::differs_from_previous;
 use crate::ops::value::Args;
 use crate::scalar::Scalar;
+use crate::settings::reproducible_sums::reproducible_sums;
 
 super::ops! { Scatter after indexing::fused_take:
     SCATTER "scatter" 3;
@@ -86,15 +87,20 @@ impl ScatterInputs {
         dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine, rows, needs })
     }
 
-    /// Combines floating-point or complex values with rows of `target`, by the first of three methods that the device supports: in order,
-    /// as a reproducible sum, or grouped by row.
+    /// Combines floating-point or complex values with rows of `target`, by the first of four methods that the device and the settings allow:
+    /// in order, as a sum in any order, as a reproducible sum, or grouped by row.
     fn dispatch_inexact(self, target: &NdArray, combine: Op) -> Result<NdArray> {
         let declared = dispatch::device_capabilities(Family::Scatter, target.device())?;
         let (elements, values) = (self.rows.size(), self.values.layout().size());
-        // A kernel for reproducible sums needs scratch memory for every element, and is slow if most values belong to a few elements.
-        let suits_sum = elements / MAX_ELEMENTS_PER_VALUE <= values && values / MAX_VALUES_PER_ELEMENT <= elements;
+        let is_unordered = !reproducible_sums()? && matches!(self.values.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128);
+        // Kernels for sums are slow if most values belong to a few elements. Those for reproducible sums need scratch memory for every
+        // element.
+        let is_contended = values / MAX_VALUES_PER_ELEMENT > elements;
+        let suits_sum = elements / MAX_ELEMENTS_PER_VALUE <= values && !is_contended;
         if declared.contains(Capability::OrderedScatter) {
             self.dispatch(target, Some(combine), Some(Capability::OrderedScatter))
+        } else if combine == ADD && is_unordered && !is_contended && declared.contains(Capability::UnorderedScatterSum) {
+            self.dispatch(target, Some(combine), Some(Capability::UnorderedScatterSum))
         } else if combine == ADD && suits_sum && declared.contains(Capability::ReproducibleScatterSum) {
             self.dispatch(target, Some(combine), Some(Capability::ReproducibleScatterSum))
         } else {
@@ -242,7 +248,8 @@ impl NdArray {
     /// If an element receives several values, they apply in order. There are exceptions for floats and complex numbers on a GPU: sums and
     /// differences, and at indices that select single elements also products, minima and maxima. In these, the values of an element are
     /// first combined with each other, float16 and bfloat16 in at least float32. Such a result may differ in the last bits from that on
-    /// the CPU. Integers are exact, and each device gives the same bits on every run.
+    /// the CPU. Integers are exact, and each device gives the same bits on every run, unless
+    /// [`set_reproducible_sums`](crate::set_reproducible_sums) allows sums of floats in any order.
     ///
     /// Sums, differences, products, minima and maxima take one pass over the values. Other operations take as many passes as the most
     /// frequent index has occurrences. On a GPU, sums of floats take two passes; products, minima and maxima of floats are first sorted by

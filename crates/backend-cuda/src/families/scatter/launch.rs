@@ -38,7 +38,8 @@ pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let every = [ADD, MULTIPLY, MINIMUM, MAXIMUM].into_iter().flat_map(|op| DType::ALL.map(|dtype| (op, dtype)));
     let combinations = every.enumerate().filter_map(|(n, (op, dtype))| {
         let grouped = [ScatterRows::Grouped, ScatterRows::Distinct][n % 2];
-        let combination = Combination::of(op, dtype, if dtype.is_inexact() { grouped } else { ScatterRows::Indexed })?;
+        let is_by_group = dtype.is_inexact() && (op != ADD || dtype.real().itemsize() == 2);
+        let combination = Combination::of(op, dtype, if is_by_group { grouped } else { ScatterRows::Indexed })?;
         let (index, wide, rank) = [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3];
         Some(COMBINE_SOURCE.named_source(&combination.defines(index, index_type(wide), rank)))
     });
@@ -49,7 +50,8 @@ pub(super) fn compile_check_sources() -> Vec<(String, String)> {
 pub(super) struct Combination {
     element: &'static str,
     combine: String,
-    /// The atomic CUDA function for the combination, and the integer type of its arguments. `None` if CUDA has no such function.
+    /// The atomic CUDA function for the combination, and the type of its arguments: an integer type, or the type of a part (real or
+    /// imaginary) of the element. `None` if CUDA has no such function.
     atomic: Option<(&'static str, &'static str)>,
     rows: ScatterRows,
 }
@@ -63,6 +65,8 @@ impl Combination {
             (DType::I64, false) => Some("i64"),
             (DType::I32 | DType::U32, _) => Some("u32"),
             (DType::I64 | DType::U64, _) => Some("u64"),
+            (DType::F32 | DType::C64, true) => Some("f32"),
+            (DType::F64 | DType::C128, true) => Some("f64"),
             _ => None,
         };
         let functions = [(ADD, "atomicAdd"), (MINIMUM, "atomicMin"), (MAXIMUM, "atomicMax")];

@@ -34,7 +34,8 @@ pub enum ScatterRows {
     /// The values have the shape of the region, with the number of indices as the first extent. Their strides may be 0.
     ///
     /// If an index occurs several times, its values apply in order: without an operation, the last one is stored. Kernels that declare
-    /// [`Capability::ReproducibleScatterSum`] may instead add the values to each other first, if [`Scatter::needs`] requests it.
+    /// [`Capability::ReproducibleScatterSum`] or [`Capability::UnorderedScatterSum`] may instead add the values in another order, if
+    /// [`Scatter::needs`] requests it.
     Indexed,
     /// Like [`ScatterRows::Indexed`], but no index occurs several times.
     Distinct,

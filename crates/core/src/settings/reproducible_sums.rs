@@ -1,0 +1,73 @@
+//! Whether sums have the same bits on every run: a setting of the process or of a scope.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::error::Result;
+use crate::settings::{self, SettingCheck};
+
+const VARIABLE: &str = "CUPRUM_REPRODUCIBLE_SUMS";
+
+/// The value of [`set_reproducible_sums`]: 0 if it has not been called, 1 for false, 2 for true.
+static PROCESS_VALUE: AtomicU8 = AtomicU8::new(0);
+
+thread_local! {
+    static SCOPED_VALUE: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// Returns the value of `CUPRUM_REPRODUCIBLE_SUMS`, read once.
+fn from_environment() -> Result<bool> {
+    static PARSED: OnceLock<Result<bool>> = OnceLock::new();
+    PARSED.get_or_init(|| settings::env(VARIABLE).map_or(Ok(true), |text| settings::parse_switch(VARIABLE, &text))).clone()
+}
+
+inventory::submit! {
+    SettingCheck { variable: VARIABLE, needs_devices: false, run: || from_environment().map(|_| ()) }
+}
+
+/// Returns whether sums on this thread have the same bits on every run.
+///
+/// The first of: the innermost [`with_reproducible_sums`], [`set_reproducible_sums`], `CUPRUM_REPRODUCIBLE_SUMS`, true.
+///
+/// # Errors
+/// [`Error::Setting`](crate::Error::Setting) if the variable is not a switch.
+pub fn reproducible_sums() -> Result<bool> {
+    match (SCOPED_VALUE.get(), PROCESS_VALUE.load(Ordering::Relaxed)) {
+        (Some(value), _) => Ok(value),
+        (None, 0) => from_environment(),
+        (None, code) => Ok(code == 2),
+    }
+}
+
+/// Sets whether sums have the same bits on every run, for the process. They do by default, unlike in PyTorch, where
+/// `use_deterministic_algorithms` requests it.
+///
+/// The value false allows [`update_at`](crate::NdArray::update_at) and [`scatter`](crate::scatter) on a GPU to add floats by atomic
+/// operations, in any order. This takes about half the time, and the last bits of a sum vary between runs. Other operations, and the CPU,
+/// are unaffected.
+///
+/// ```
+/// use cuprum_core::{reproducible_sums, set_reproducible_sums, with_reproducible_sums};
+/// # fn main() -> cuprum_core::Result<()> {
+/// set_reproducible_sums(false);
+/// assert!(!reproducible_sums()?);
+/// with_reproducible_sums(true, || assert_eq!(reproducible_sums(), Ok(true)));
+/// # Ok(())
+/// # }
+/// ```
+pub fn set_reproducible_sums(on: bool) {
+    PROCESS_VALUE.store(1 + on as u8, Ordering::Relaxed);
+}
+
+/// Runs `f` with reproducible sums required (`on`) or not on this thread, as [`set_reproducible_sums`] describes.
+pub fn with_reproducible_sums<R>(on: bool, f: impl FnOnce() -> R) -> R {
+    struct RestoreValue(Option<bool>);
+    impl Drop for RestoreValue {
+        fn drop(&mut self) {
+            SCOPED_VALUE.set(self.0);
+        }
+    }
+    let _restore = RestoreValue(SCOPED_VALUE.replace(Some(on)));
+    f()
+}
