@@ -71,7 +71,11 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
 
 /// Reads the rest of `source` into memory, within the limit on host memory.
 pub(crate) fn read_to_end(source: &mut dyn Read) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    read_remaining(source, Vec::new())
+}
+
+/// Appends the rest of `source` to `bytes`. A capacity above the size of the source avoids further allocations.
+fn read_remaining(source: &mut dyn Read, mut bytes: Vec<u8>) -> Result<Vec<u8>> {
     loop {
         let len = bytes.len();
         try_reserve("load", &mut bytes, (len / 2).max(64 << 10))?;
@@ -94,8 +98,12 @@ pub(crate) fn read_to_end(source: &mut dyn Read) -> Result<Vec<u8>> {
 /// See [`write_file`](crate::write_file).
 pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     let path = path.as_ref();
-    let (mut file, _) = open(path)?;
-    read_to_end(&mut file).map_err(|e| crate::failure::with_path(path, e))
+    let (mut file, size) = open(path)?;
+    let mut bytes = Vec::new();
+    // With one byte more than the size, the end of the file is found without another allocation.
+    let capacity = size.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1));
+    try_reserve("load", &mut bytes, capacity)?;
+    read_remaining(&mut file, bytes).map_err(|e| crate::failure::with_path(path, e))
 }
 
 /// Writes all of `bytes`.

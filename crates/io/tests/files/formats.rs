@@ -177,6 +177,7 @@ fn tables_are_read_with_every_option() {
     let floats = |text: &str, options: io::TextOptions| read(text, options).values.to_vec::<f64>().unwrap();
     assert_eq!(floats("1 2\t3\n 4 5 6 \n", io::TextOptions::default()), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     assert_eq!(floats("1,2\r\n3,4\r\n", options()), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(floats("# c\r1,2\r\r3,4\r\n5,6\n7,8\r", options().skip_rows(2)), [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
     assert_eq!(floats("head\n\n1,2 # x\n#c\n3,4", options().skip_rows(1)), [1.0, 2.0, 3.0, 4.0]);
     assert_eq!(floats("% c\n1,2 // x\n", options().comments(["%", "//"])), [1.0, 2.0]);
     assert_eq!(floats("1,\"a, \"\"b\"\"\",\"3\"\n", options().usecols([2, 0, -1])), [3.0, 1.0, 3.0]);
@@ -204,6 +205,9 @@ fn tables_are_read_with_every_option() {
         ("# c\n", 0, &[0]),
     ] {
         assert_eq!(read(text, options().ndmin(ndmin)).values.shape(), shape, "{text:?} {ndmin}");
+    }
+    for column in [1 << 40, isize::MAX] {
+        assert_eq!(read("# c\n", options().usecols([column, 0])).values.shape(), [0, 2]);
     }
     let bools = read("1,0\nTrue,false\n", options().dtype(DType::Bool)).values;
     assert_eq!(bools.to_vec::<bool>().unwrap(), [true, false, true, false]);

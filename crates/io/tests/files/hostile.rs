@@ -256,6 +256,7 @@ fn tables_that_are_wrong_name_line_and_column() {
         ("1,\"2\n", options(), "line 1, column 2: a quote without end"),
         ("1,\"2\"x\n", options(), "line 1, column 2: text after the closing quote"),
         ("1,2\n", options().usecols([2]), "usecols 2 is out of bounds for a table of 2 columns"),
+        ("x\n", options().comments(["x\n"]), "'x\\n' cannot begin a comment, since it contains a line end"),
         ("x,y\n1,2\n", options().columns(["z"]), "no column \"z\"; the table has: x, y"),
         ("\u{feff}1,2\n3,z\n", options(), "line 2, column 2: 'z'"),
         ("x,y\n1,2\n", options(), "line 1, column 1: 'x' is not a valid float64; the first row may be column names"),
