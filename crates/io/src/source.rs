@@ -9,7 +9,7 @@ use cuprum_core::buffer::try_reserve;
 use cuprum_core::fault_injection::{Point, io_failure};
 use cuprum_core::{Error, Result};
 
-use crate::failure::system_error;
+use crate::failure::{format_error, system_error};
 
 /// Maximum number of bytes per read or write, so that the count of bytes shows progress.
 const MAX_TRANSFER_BYTES: usize = 16 << 20;
@@ -53,6 +53,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
 
 /// Reads until `buffer` is full or the source ends. Returns the number of bytes read.
 pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize> {
+    use ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     let mut filled = 0;
     while filled < buffer.len() {
         let end = buffer.len().min(filled + MAX_TRANSFER_BYTES);
@@ -63,6 +64,10 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
                 count_transferred(n);
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            // An error of a decoder, about the contents. The system's errors have a number.
+            Err(e) if e.raw_os_error().is_none() && matches!(e.kind(), InvalidData | InvalidInput | UnexpectedEof) => {
+                return Err(format_error(e));
+            }
             Err(e) => return Err(system_error(e)),
         }
     }

@@ -135,6 +135,18 @@ fn archives_with_wrong_sizes_are_errors() {
     }
     let twice = zip(&[member(&whole, whole.len() as u32), member(&whole, whole.len() as u32)]);
     assert!(message(|| io::load_npz_bytes(&twice)).contains("two arrays have the name \"a\""));
+    let mut shared = zip(&[member(&whole, whole.len() as u32), Member { name: "b.npy", ..member(&whole, whole.len() as u32) }]);
+    let directory = shared.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
+    shared[directory + 42..directory + 46].copy_from_slice(&[0; 4]);
+    assert!(message(|| io::load_npz_bytes(&shared)).contains("members overlap"));
+    // A wrong checksum and damaged deflate data are invalid contents, without a kind of system error.
+    for at in [14, 36] {
+        let mut damaged = zip(&[member(&whole, whole.len() as u32)]);
+        damaged[at] ^= 0xff;
+        let directory = damaged.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
+        damaged[directory + 16] = damaged[14];
+        assert!(matches!(io::load_npz_bytes(&damaged), Err(cuprum_core::Error::Io { kind: None, .. })), "{at}");
+    }
     let mut fewer = twice.clone();
     let end = fewer.len() - 12;
     fewer[end..end + 2].copy_from_slice(&1u16.to_le_bytes());
