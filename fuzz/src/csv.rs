@@ -76,11 +76,11 @@ fn array_text(array: &NdArray) -> Vec<u8> {
 /// it has anything else, such as quotes or comments.
 fn plain_numbers(text: &[u8], delimiter: Option<u8>, dtype: DType) -> Option<Option<Vec<u8>>> {
     let text = std::str::from_utf8(text).ok()?;
-    let is_blank = |c: char| [' ', '\t', '\r'].contains(&c) && Some(c) != delimiter.map(char::from);
+    let is_blank = |c: char| [' ', '\t'].contains(&c) && Some(c) != delimiter.map(char::from);
     let mut columns = None;
     let mut out = Vec::new();
     let mut is_error = false;
-    for line in text.split('\n') {
+    for line in text.split(['\n', '\r']) {
         let line = line.trim_matches(is_blank);
         if line.is_empty() {
             continue;

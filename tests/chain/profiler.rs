@@ -208,6 +208,15 @@ fn a_benchmark_counts_its_calls() {
     assert_eq!(times.served_by(), "cpu", "what is returned is evaluated");
     assert_eq!(last.to_vec::<f64>().unwrap(), [2f64.sqrt(); 8]);
     assert!(times.to_string().contains("5 calls, served by cpu"), "{times}");
+    // The time limit ends the warm-up, too.
+    let (mut calls, limits) = (0, BenchmarkLimits { warmup: 1000, repeat: 1000, max_seconds: 0.02 });
+    let slow = || {
+        calls += 1;
+        std::thread::sleep(Duration::from_millis(5));
+        ones(2, DType::F64)
+    };
+    benchmark_on(&[Device::CPU], limits, slow).unwrap();
+    assert!(calls <= 10, "{calls} calls");
     let failed = benchmark_on(&[Device::CPU], effort, || ones(2, DType::F64)?.reshape(3));
     assert!(failed.is_err());
 }

@@ -200,6 +200,9 @@ fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> 
     if let ([only], false) = (names.as_slice(), exact) {
         return Ok(archive.read(only)?.into());
     }
+    if names.is_empty() {
+        return Err(Failure::bad_input(format!("{path}: the file has no array")));
+    }
     let what = if exact { format!("no array '{wanted}'") } else { "several arrays".to_string() };
     let hint = names.first().map(|n| format!("; choose one, such as {path}:{n}")).unwrap_or_default();
     Err(Failure::bad_input(format!("{path}: {what} in this file; it contains: {}{hint}", names.join(", "))))

@@ -69,9 +69,12 @@ impl DeviceOptions {
 }
 
 /// Converts `e` to a failure. For an invalid setting, device or value, the message begins with the option `name` instead of the name of a
-/// function.
+/// function. The name of an environment variable remains.
 pub fn option_failure(name: &str, e: cuprum::Error) -> Failure {
     match e {
+        cuprum::Error::Setting { variable, message } if variable.starts_with(char::is_uppercase) => {
+            Failure::bad_input(format!("{name}: {variable}: {message}"))
+        }
         cuprum::Error::Setting { message, .. } | cuprum::Error::Device { message, .. } | cuprum::Error::Value { message, .. } => {
             Failure::bad_input(format!("{name}: {message}"))
         }

@@ -22,7 +22,8 @@ pub struct BenchmarkLimits {
     pub warmup: usize,
     /// Maximum number of measured calls.
     pub repeat: usize,
-    /// Maximum duration in seconds. No call starts after it, but at least one call is measured.
+    /// Maximum duration in seconds, of the warm-up and of the measured calls each. No call starts after it, but at least one call of
+    /// each kind runs.
     pub max_seconds: f64,
 }
 
@@ -221,7 +222,9 @@ pub fn benchmark_on<T: Evaluate>(
     };
     let synchronize = || devices.iter().try_for_each(|d| d.synchronize());
     let events = || devices.iter().map(|&d| driver(d)?.record_event(Stream::current(d))).collect::<Result<Vec<Box<dyn DeviceEvent>>>>();
-    for _ in 1..limits.warmup {
+    let is_in_time = |began: Instant| began.elapsed().as_secs_f64() < limits.max_seconds;
+    let mut began = Instant::now();
+    for _ in (1..limits.warmup).take_while(|_| is_in_time(began)) {
         evaluated()?;
     }
     // The last warm-up call is recorded, because another accelerator may serve earlier calls while kernels compile.
@@ -229,8 +232,9 @@ pub fn benchmark_on<T: Evaluate>(
     let mut last = last?;
     synchronize()?;
     let mut times = Benchmark { host: Vec::new(), devices: devices.iter().map(|&d| (d, Vec::new())).collect(), calls };
-    let began = Instant::now();
-    while times.host.len() < limits.repeat.max(1) && (times.host.is_empty() || began.elapsed().as_secs_f64() < limits.max_seconds) {
+    // The compilation of kernels in the first call does not shorten the measurement.
+    began = Instant::now();
+    while times.host.len() < limits.repeat.max(1) && (times.host.is_empty() || is_in_time(began)) {
         let before = events()?;
         let start = Instant::now();
         last = evaluated()?;

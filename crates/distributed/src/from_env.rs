@@ -37,7 +37,8 @@ impl Mesh {
     /// All processes have to run the same operations on the mesh in the same order. `docs/distributed.md` lists variables and failures.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a missing or invalid variable. [`Error::Rank`] for a process that does not join in time, joins twice, or has
+    /// [`Error::Setting`] for a missing or invalid variable. [`Error::Value`] for more than 192 processes, which need
+    /// [`Mesh::from_env_grid`]. [`Error::Rank`] for a process that does not join in time, joins twice, or has
     /// a different number of processes, secret, or version of cuprum.
     ///
     /// # Examples
@@ -54,7 +55,7 @@ impl Mesh {
     /// # }
     /// ```
     pub fn from_env() -> Result<Mesh> {
-        match member()? {
+        match member(|size| rank_count(&[size]).map(drop))? {
             Some(member) => Mesh::add(&[member.size], &[member.device], member.rank, member.engine),
             None => Mesh::devices(&[Device::current()?]),
         }
@@ -65,22 +66,22 @@ impl Mesh {
     /// # Errors
     /// The errors of [`Mesh::from_env`]; a number of processes that differs from the number of ranks.
     pub fn from_env_grid(shape: &[usize]) -> Result<Mesh> {
-        let (ranks, member) = (rank_count(shape)?, member()?);
-        let size = member.as_ref().map_or(1, |member| member.size);
-        if ranks != size {
-            return Err(Error::value("mesh", format!("a mesh of shape {shape:?} has {ranks} ranks, but there are {size} processes")));
-        }
-        match member {
+        let ranks = rank_count(shape)?;
+        let differs = |size| Error::value("mesh", format!("a mesh of shape {shape:?} has {ranks} ranks, but there are {size} processes"));
+        match member(|size| if ranks == size { Ok(()) } else { Err(differs(size)) })? {
             Some(member) => Mesh::add(shape, &[member.device], member.rank, member.engine),
             None => Mesh::grid_of_devices(shape, &[Device::current()?]),
         }
     }
 }
 
-/// Returns the rank of this process, or `None` if no launcher has started several processes. The first call runs the rendezvous.
-fn member() -> Result<Option<Member>> {
+/// Returns the rank of this process, or `None` if no launcher has started several processes. The first call runs the rendezvous, after
+/// `check` has accepted the number of processes.
+fn member(check: impl FnOnce(usize) -> Result<()>) -> Result<Option<Member>> {
     let variable = |name: &str| std::env::var(name).ok().map(|text| text.trim().to_string()).filter(|text| !text.is_empty());
-    let Some(launch) = find_launched_process(&variable, settings::address()?)? else { return Ok(None) };
+    let launch = find_launched_process(&variable, settings::address()?)?;
+    check(launch.as_ref().map_or(1, |launch| launch.size))?;
+    let Some(launch) = launch else { return Ok(None) };
     let mut member = MEMBER.lock().unwrap_or_else(|e| e.into_inner());
     member.get_or_insert_with(|| join(launch)).clone().map(Some)
 }

@@ -66,6 +66,7 @@ pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>
 }
 
 fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let target = follow_links(path)?;
     let existing = match std::fs::metadata(path) {
         Ok(metadata) => Some(metadata),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
@@ -79,12 +80,12 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
             return file.flush().map_err(system_error);
         }
     }
-    let target = follow_links(path)?;
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return Err(Error::io("", format!("folder {} does not exist", folder.display())));
     }
-    let mut temporary = TemporaryFile::create(folder)?;
+    let created = TemporaryFile::create(folder, existing.is_some());
+    let mut temporary = created.map_err(|e| with_path(Path::new(&format!("folder {}", folder.display())), e))?;
     fill(&mut CheckedFile(&mut temporary.file))?;
     if let Some(metadata) = &existing {
         keep_permissions(&temporary.file, metadata)?;
@@ -130,18 +131,23 @@ struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// Creates a file in `folder`, with the permissions of new files.
-    fn create(folder: &Path) -> Result<TemporaryFile> {
+    /// Creates a file in `folder`, with the permissions of new files. Only the owner can open it under its temporary name if
+    /// `is_private`.
+    fn create(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
         io_failure(Point::FileOpen).map_err(system_error)?;
         match create_unnamed(folder) {
             Some(file) => Ok(TemporaryFile { file, name: None }),
-            None => TemporaryFile::create_named(folder),
+            None => TemporaryFile::create_named(folder, is_private),
         }
     }
 
-    fn create_named(folder: &Path) -> Result<TemporaryFile> {
+    #[cfg_attr(not(unix), expect(unused_variables))]
+    fn create_named(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
         let name = unused_name(folder);
-        let file = OpenOptions::new().write(true).create_new(true).open(&name).map_err(system_error)?;
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, if is_private { 0o600 } else { 0o666 });
+        let file = options.write(true).create_new(true).open(&name).map_err(system_error)?;
         lock_partial_files().push(name.clone());
         Ok(TemporaryFile { file, name: Some(name) })
     }
@@ -236,21 +242,28 @@ mod tests {
     fn a_named_temporary_file_disappears_unless_it_is_persisted() {
         let folder = tempfile::tempdir().unwrap();
         let names = || std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>();
-        let temporary = TemporaryFile::create_named(folder.path()).unwrap();
+        let temporary = TemporaryFile::create_named(folder.path(), false).unwrap();
         assert_eq!(names().len(), 1);
         assert!(lock_partial_files().contains(temporary.name.as_ref().unwrap()));
         drop(temporary);
         assert!(names().is_empty());
 
-        let temporary = TemporaryFile::create_named(folder.path()).unwrap();
+        let temporary = TemporaryFile::create_named(folder.path(), false).unwrap();
         temporary.persist(folder.path(), &folder.path().join("a")).unwrap();
         assert_eq!(names(), ["a"]);
 
-        let temporary = TemporaryFile::create_named(folder.path()).unwrap();
+        let temporary = TemporaryFile::create_named(folder.path(), false).unwrap();
         let own = lock_partial_files().iter().filter(|p| p.starts_with(folder.path())).count();
         assert_eq!(own, 1);
         std::fs::remove_file(temporary.name.as_ref().unwrap()).unwrap();
         assert!(temporary.persist(folder.path(), &folder.path().join("b")).is_err(), "a removed file cannot be renamed");
         assert_eq!(names(), ["a"]);
+
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let private = TemporaryFile::create_named(folder.path(), true).unwrap();
+            assert_eq!(private.file.metadata().unwrap().permissions().mode() & 0o077, 0);
+        }
     }
 }

@@ -7,11 +7,11 @@ mod write;
 
 use std::path::Path;
 
+use cuprum_core::buffer::HostBuffer;
 use cuprum_core::{Error, Item, NdArray, Result};
 
 use crate::failure::with_path;
-use crate::mapping::Mapping;
-use crate::source::{self, read_to_end};
+use crate::source::read_file;
 
 pub use options::{Delimiter, TextOptions};
 pub use write::{TextFormat, savetxt};
@@ -57,7 +57,7 @@ impl TextTable {
 /// Reads numbers from a text file (`numpy.loadtxt`). By default, blanks separate columns, `#` begins a comment, and values are float64.
 ///
 /// The result has a row per line and a column per field. As in NumPy, axes of one element are dropped; [`TextOptions::ndmin`] keeps
-/// them. Lines are parsed on all threads.
+/// them. The text is read into memory, and its lines are parsed on all threads.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing, a field that is no number of the dtype, a missing value without
@@ -129,11 +129,9 @@ pub fn genfromtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArr
 /// ```
 pub fn load_table(path: impl AsRef<Path>, options: &TextOptions) -> Result<TextTable> {
     let path = path.as_ref();
-    let table = match Mapping::open(path)? {
-        Some(mapping) => parse::parse_table(mapping.bytes(), options),
-        None => source::open(path).and_then(|(mut file, _)| parse::parse_table(&read_to_end(&mut file)?, options)),
-    };
-    table.map_err(|e| with_path(path, e))
+    // As a host buffer, the text counts as used memory while the values are allocated.
+    let text = HostBuffer::from_vec(read_file(path)?);
+    parse::parse_table(text.as_bytes(), options).map_err(|e| with_path(path, e))
 }
 
 /// Reads a table from text in memory. Errors do not contain a file name.

@@ -91,8 +91,8 @@ fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
 /// Reads the array of a file in any format onto the current device.
 ///
 /// The format is recognised by the contents, else by the file extension. Text is read as [`genfromtxt`](crate::genfromtxt) does, with
-/// missing values as NaN and a first line of names skipped. Arrays of safetensors files use the mapped file as their memory. Files of other
-/// formats are read into memory.
+/// missing values as NaN and a first line of names skipped. Arrays of safetensors files use the mapped file as their memory: it must not
+/// change while they live, see [`Safetensors`](crate::Safetensors). Files of other formats are read into memory.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing, damaged, of an unknown format, or has several arrays, which [`read_named`] reads.

@@ -23,13 +23,13 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the file `path`. Returns `None` for an empty file, a pipe or a device.
-    pub fn open(path: &Path) -> Result<Option<Mapping>> {
+    /// Maps the file `path`. Returns an empty file, a pipe or a device as the inner `Err`: a pipe can be opened only once.
+    pub fn open(path: &Path) -> Result<std::result::Result<Mapping, File>> {
         let (file, size) = source::open(path)?;
         if size.is_none_or(|size| size == 0) {
-            return Ok(None);
+            return Ok(Err(file));
         }
-        Mapping::of(&file).map_err(|e| Error::system(path, e)).map(Some)
+        Mapping::of(&file).map_err(|e| Error::system(path, e)).map(Ok)
     }
 
     /// Maps all of `file`.

@@ -49,7 +49,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 /// Returns the array of a `.npy` file as a view of the memory-mapped file, without reading the elements (`numpy.load` with
 /// `mmap_mode="r"`).
 ///
-/// Big-endian, bool and misaligned elements are read into memory instead. If the current device is a GPU, the elements are copied to it.
+/// Big-endian, bool and misaligned elements, and pipes, are read into memory instead. If the current device is a GPU, the elements are copied to it.
 /// The array is read-only: an assignment to it copies first. The file must not change while the array lives. If it is truncated, reading a
 /// page after the new end terminates the process with SIGBUS.
 ///
@@ -71,10 +71,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 pub fn load_mapped(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
     let mapped = match Mapping::open(path)? {
-        Some(mapping) => map_array(&mapping, 0, mapping.bytes()).map_err(|e| with_path(path, e))?,
-        None => None,
+        Ok(mapping) => map_array(&mapping, 0, mapping.bytes()),
+        Err(mut file) => read_array(&mut file, None).map(Some),
     };
-    mapped.map_or_else(|| load(path), Ok)
+    mapped.map_err(|e| with_path(path, e))?.map_or_else(|| load(path), Ok)
 }
 
 /// Reads an array from the bytes of a `.npy` file.

@@ -1,5 +1,6 @@
 //! The `.npz` format: a zip archive of `.npy` members.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -11,7 +12,7 @@ use rawzip::extra_fields::ExtraFieldId;
 use rawzip::path::EntryPath;
 use rawzip::{CompressionMethod, Header, ReaderAt, ZipArchive, ZipArchiveEntryWayfinder, ZipArchiveWriter};
 
-use crate::failure::{format_error, with_path};
+use crate::failure::{format_error, system_error, with_path};
 use crate::mapping::Mapping;
 use crate::source::{self, read_to_end};
 use crate::{atomic_file, npy};
@@ -43,19 +44,20 @@ const DATA_ALIGNMENT: u64 = 64;
 pub struct Npz {
     path: PathBuf,
     archive: Archive<ArchiveBytes>,
-    mapping: OnceLock<Option<Mapping>>,
+    mapping: OnceLock<Mapping>,
 }
 
 /// The bytes of an archive: a file, or the contents of a pipe.
 enum ArchiveBytes {
-    File(rawzip::FileReader),
+    /// The file for reads, and the same open file to be mapped: another file may have the name by then.
+    File(rawzip::FileReader, File),
     Bytes(Vec<u8>),
 }
 
 impl ReaderAt for ArchiveBytes {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
         match self {
-            ArchiveBytes::File(file) => file.read_at(buffer, offset),
+            ArchiveBytes::File(file, _) => file.read_at(buffer, offset),
             ArchiveBytes::Bytes(bytes) => bytes.as_slice().read_at(buffer, offset),
         }
     }
@@ -65,12 +67,15 @@ impl Npz {
     /// Opens a file and reads its directory. A pipe is read into memory.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that is missing, is no zip archive, or has two arrays with the same name.
+    /// [`Error::Io`] for a file that is missing, is no zip archive, has two arrays with the same name, or members that overlap.
     pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
         let path = path.as_ref();
         let (mut file, size) = source::open(path)?;
         let opened = match size {
-            Some(size) => Archive::open(ArchiveBytes::File(file.into()), size),
+            Some(size) => {
+                let to_map = file.try_clone().map_err(|e| Error::system(path, e))?;
+                Archive::open(ArchiveBytes::File(file.into(), to_map), size)
+            }
             None => read_to_end(&mut file).and_then(|bytes| {
                 let size = bytes.len() as u64;
                 Archive::open(ArchiveBytes::Bytes(bytes), size)
@@ -135,14 +140,14 @@ impl Npz {
     }
 
     fn try_map(&self, member: &Member) -> Result<Option<NdArray>> {
-        let ArchiveBytes::File(_) = self.archive.zip.get_ref() else { return Ok(None) };
+        let ArchiveBytes::File(_, file) = self.archive.zip.get_ref() else { return Ok(None) };
         if member.method != CompressionMethod::STORE {
             return Ok(None);
         }
         if self.mapping.get().is_none() {
-            let _ = self.mapping.set(Mapping::open(&self.path)?);
+            let _ = self.mapping.set(Mapping::of(file).map_err(system_error)?);
         }
-        let Some(mapping) = self.mapping.get().and_then(Option::as_ref) else { return Ok(None) };
+        let Some(mapping) = self.mapping.get() else { return Ok(None) };
         let (start, end) = self.archive.zip.get_entry(member.place).map_err(damaged_archive_error)?.compressed_data_range();
         let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
         let data = mapping.bytes().get(range.clone()).ok_or_else(|| format_error("truncated: the file ends within the array"))?;
@@ -182,11 +187,15 @@ impl<R: ReaderAt> Archive<R> {
         let mut buffer = vec![0; rawzip::MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
         let located = rawzip::ZipLocator::new().locate_in_reader(reader, &mut buffer, size);
         let zip = located.map_err(|(_, e)| format_error(format!("not an npz file, or a truncated one: {e}")))?;
-        let mut members = Vec::new();
+        let (mut members, mut regions) = (Vec::new(), Vec::new());
         let mut entries = zip.entries(&mut buffer);
         let mut found = 0;
         while let Some(entry) = entries.next_entry().map_err(damaged_archive_error)? {
             found += 1;
+            // The local header has 30 bytes, the name, and perhaps an extra field, before the data.
+            let len = 30 + entry.file_path().as_bytes().len() as u64;
+            let start = entry.local_header_offset();
+            regions.push((start, start.saturating_add(len).saturating_add(entry.compressed_size_hint())));
             let path = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
             let Some(name) = path.strip_suffix(".npy") else { continue };
             members.push(Member {
@@ -201,6 +210,11 @@ impl<R: ReaderAt> Archive<R> {
             return Err(format_error(format!("damaged npz file: {found} members, its end record declares {}", zip.entries_hint())));
         }
         crate::names::check_unique(members.iter().map(|m| m.name.as_str()))?;
+        // Otherwise, members that share their data could unpack to far more than the size of the file allows.
+        regions.sort_unstable();
+        if regions.windows(2).any(|pair| pair[1].0 < pair[0].1) {
+            return Err(format_error("damaged npz file: members overlap"));
+        }
         Ok(Archive { zip, members })
     }
 
@@ -367,7 +381,7 @@ fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, enco
         let mut writer = config.wrap(DeflateEncoder::new(&mut entry, flate2::Compression::default()));
         encoded.write(&mut writer)?;
         let (encoder, descriptor) = writer.finish().map_err(write_error)?;
-        encoder.finish().map_err(crate::failure::system_error)?;
+        encoder.finish().map_err(system_error)?;
         descriptor
     } else {
         let mut writer = config.wrap(&mut entry);
@@ -380,7 +394,7 @@ fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, enco
 
 fn write_error(e: rawzip::Error) -> Error {
     match e.into_kind() {
-        rawzip::ErrorKind::IO(e) => crate::failure::system_error(e),
+        rawzip::ErrorKind::IO(e) => system_error(e),
         kind => format_error(format!("{kind:?}")),
     }
 }

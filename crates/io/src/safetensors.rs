@@ -78,8 +78,8 @@ impl Safetensors {
     pub fn open(path: impl AsRef<Path>) -> Result<Safetensors> {
         let path = path.as_ref();
         let contents = match Mapping::open(path)? {
-            Some(mapping) => FileBytes::Mapped(mapping),
-            None => FileBytes::Read(read_to_end(&mut source::open(path)?.0).map_err(|e| with_path(path, e))?),
+            Ok(mapping) => FileBytes::Mapped(mapping),
+            Err(mut file) => FileBytes::Read(read_to_end(&mut file).map_err(|e| with_path(path, e))?),
         };
         let header = Header::parse(contents.bytes()).map_err(|e| with_path(path, e))?;
         Ok(Safetensors { path: path.to_path_buf(), contents, header })
@@ -125,7 +125,7 @@ impl Safetensors {
 }
 
 /// Returns all arrays of a safetensors file with their names, in the order of the header. On the host, the arrays are views of the
-/// memory-mapped file.
+/// memory-mapped file, which must not change while they live: see [`Safetensors`].
 ///
 /// # Errors
 /// The errors of [`Safetensors::open`] and [`Safetensors::read`].

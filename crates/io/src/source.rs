@@ -9,7 +9,7 @@ use cuprum_core::buffer::try_reserve;
 use cuprum_core::fault_injection::{Point, io_failure};
 use cuprum_core::{Error, Result};
 
-use crate::failure::system_error;
+use crate::failure::{format_error, system_error};
 
 /// Maximum number of bytes per read or write, so that the count of bytes shows progress.
 const MAX_TRANSFER_BYTES: usize = 16 << 20;
@@ -53,6 +53,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
 
 /// Reads until `buffer` is full or the source ends. Returns the number of bytes read.
 pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize> {
+    use ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     let mut filled = 0;
     while filled < buffer.len() {
         let end = buffer.len().min(filled + MAX_TRANSFER_BYTES);
@@ -63,6 +64,10 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
                 count_transferred(n);
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            // An error of a decoder, about the contents. The system's errors have a number.
+            Err(e) if e.raw_os_error().is_none() && matches!(e.kind(), InvalidData | InvalidInput | UnexpectedEof) => {
+                return Err(format_error(e));
+            }
             Err(e) => return Err(system_error(e)),
         }
     }
@@ -71,7 +76,11 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
 
 /// Reads the rest of `source` into memory, within the limit on host memory.
 pub(crate) fn read_to_end(source: &mut dyn Read) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    read_remaining(source, Vec::new())
+}
+
+/// Appends the rest of `source` to `bytes`. A capacity above the size of the source avoids further allocations.
+fn read_remaining(source: &mut dyn Read, mut bytes: Vec<u8>) -> Result<Vec<u8>> {
     loop {
         let len = bytes.len();
         try_reserve("load", &mut bytes, (len / 2).max(64 << 10))?;
@@ -94,8 +103,12 @@ pub(crate) fn read_to_end(source: &mut dyn Read) -> Result<Vec<u8>> {
 /// See [`write_file`](crate::write_file).
 pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     let path = path.as_ref();
-    let (mut file, _) = open(path)?;
-    read_to_end(&mut file).map_err(|e| crate::failure::with_path(path, e))
+    let (mut file, size) = open(path)?;
+    let mut bytes = Vec::new();
+    // With one byte more than the size, the end of the file is found without another allocation.
+    let capacity = size.map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1));
+    try_reserve("load", &mut bytes, capacity)?;
+    read_remaining(&mut file, bytes).map_err(|e| crate::failure::with_path(path, e))
 }
 
 /// Writes all of `bytes`.

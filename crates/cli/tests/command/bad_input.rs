@@ -39,6 +39,7 @@ const TABLE: &[Row] = &[
     (&["eval", "a", "a=missing.npz"], &["missing.npz"]),
     (&["eval", "a", "a=text.npy:x"], &["text.npy"]),
     (&["eval", "x", "x=all.npz"], &["several arrays", "a, n", "all.npz:a"]),
+    (&["eval", "x", "x=none.npz"], &["none.npz: the file has no array"]),
     (&["eval", "x", "x=all.npz:m"], &["no array 'm'", "a, n"]),
     (&["eval", "x", "x=one.npz:m"], &["no array 'm'", "only"]),
     (&["eval", "x", "a.npy"], &["needs a name"]),

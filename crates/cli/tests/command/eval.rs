@@ -186,6 +186,16 @@ fn processes_of_a_launcher_share_a_mesh() {
         command.envs([("RANK", rank), ("LOCAL_RANK", rank), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &port)]);
         command.env("CUPRUM_MESH_TIMEOUT", "20").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
+    for (rank, size, wanted) in [
+        ("x", "2", "error: --mesh: RANK: 'x' is not a number"),
+        ("0", "193", "error: --mesh: a mesh axis of 193 ranks; the maximum is 192"),
+    ] {
+        let mut command = command(folder.0.path());
+        command.args(["eval", "--mesh", "env", "1"]).envs([("RANK", rank), ("LOCAL_RANK", rank), ("WORLD_SIZE", size)]);
+        let output = command.env("CUPRUM_MESH_ADDRESS", format!("127.0.0.1:{port}")).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.starts_with(wanted), "{stderr}");
+    }
     let processes = ["0", "1"].map(start);
     for process in processes {
         let output = process.wait_with_output().unwrap();

@@ -22,6 +22,7 @@ impl Folder {
         io::save(folder.path("a.npy"), &a).unwrap();
         io::save_npz(folder.path("one.npz"), &[("only", &n)]).unwrap();
         io::save_npz(folder.path("all.npz"), &[("a", &a), ("n", &n)]).unwrap();
+        io::save_npz(folder.path("none.npz"), &[]).unwrap();
         let whole = std::fs::read(folder.path("a.npy")).unwrap();
         std::fs::write(folder.path("cut.npy"), &whole[..whole.len() - 5]).unwrap();
         std::fs::write(folder.path("text.npy"), "not an array").unwrap();
@@ -38,7 +39,7 @@ impl Folder {
 
     /// Returns the names of files that the command under test created.
     fn new_files(&self) -> Vec<String> {
-        let known = ["a.npy", "one.npz", "all.npz", "cut.npy", "text.npy", "data.csv", "words.csv", "noise.bin", "latin.txt"];
+        let known = ["a.npy", "one.npz", "all.npz", "none.npz", "cut.npy", "text.npy", "data.csv", "words.csv", "noise.bin", "latin.txt"];
         let names = std::fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
         names.filter(|n| !known.contains(&n.as_str())).collect()
     }

@@ -14,7 +14,7 @@ use crate::processes::wire::{keep_waiting_until, prepare};
 
 /// Time limit of one handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
-/// Maximum number of handshakes at the same time. Further connections are closed.
+/// Maximum number of handshakes at the same time. Further connections wait until one of them ends.
 const MAX_HANDSHAKES: usize = 64;
 /// Maximum number of failed handshakes that an error lists.
 const MAX_FAILURES: usize = 4;
@@ -58,7 +58,10 @@ impl Acceptor {
     /// Returns the next connection whose handshake succeeds, or `None` after `end`.
     pub fn next(&self, end: Instant) -> Option<Incoming> {
         loop {
-            match self.listener.accept() {
+            let is_full = self.active.load(Ordering::Relaxed) >= MAX_HANDSHAKES;
+            // The backlog of the listener keeps connections that are not accepted.
+            let accepted = if is_full { Err(ErrorKind::WouldBlock.into()) } else { self.listener.accept() };
+            match accepted {
                 Ok((stream, address)) => self.start_handshake(stream, address),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                     if let Ok(incoming) = self.incoming.recv_timeout(ACCEPT_INTERVAL) {
@@ -88,13 +91,10 @@ impl Acceptor {
     }
 
     fn start_handshake(&self, stream: TcpStream, address: SocketAddr) {
-        if self.active.fetch_add(1, Ordering::Relaxed) >= MAX_HANDSHAKES {
-            self.active.fetch_sub(1, Ordering::Relaxed);
-            return self.add_failure(format!("the connection from {address} was closed, since {MAX_HANDSHAKES} others were not ready"));
-        }
+        self.active.fetch_add(1, Ordering::Relaxed);
         let (secret, sender, active, failures) = (self.secret.clone(), self.sender.clone(), self.active.clone(), self.failures.clone());
         let run = move || {
-            let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_LIMIT, 0, || "the handshake took too long".into());
+            let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_LIMIT, 0, || "took too long for its handshake".into());
             let ready = prepare(&stream).map_err(|e| e.to_string());
             let received = ready.and_then(|()| receive(&stream, &secret, &mut keep_waiting).map_err(|e| e.text()));
             match received {
@@ -115,5 +115,32 @@ fn add(failures: &Mutex<Vec<String>>, text: String) {
     let mut failures = failures.lock().unwrap_or_else(|e| e.into_inner());
     if failures.len() < MAX_FAILURES && !failures.contains(&text) {
         failures.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processes::handshake::{Offer, Purpose, introduce};
+
+    #[test]
+    fn connections_wait_while_others_are_silent() {
+        let acceptor = Acceptor::new(TcpListener::bind("127.0.0.1:0").unwrap(), "").unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], acceptor.port().unwrap()));
+        let connect = |_| TcpStream::connect(address).unwrap();
+        let silent: Vec<TcpStream> = (0..MAX_HANDSHAKES).map(connect).collect();
+        let stream = connect(0);
+        prepare(&stream).unwrap();
+        let waiting = std::thread::spawn(move || {
+            let offer = Offer::default();
+            let greeting = Greeting { version: "1".into(), size: 2, rank: 1, purpose: Purpose::Join, port: 1, offer };
+            let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_LIMIT, 0, || "does not answer".into());
+            introduce(&stream, "", 0, &greeting, &mut keep_waiting).unwrap().is_some()
+        });
+        assert!(acceptor.next(Instant::now() + Duration::from_millis(300)).is_none());
+        assert_eq!(acceptor.active.load(Ordering::Relaxed), MAX_HANDSHAKES);
+        drop(silent);
+        assert_eq!(acceptor.next(Instant::now() + Duration::from_secs(5)).unwrap().greeting.rank, 1);
+        assert!(waiting.join().unwrap());
     }
 }

@@ -4,6 +4,7 @@
 //! nonces and the greeting. The code of the reply covers both nonces too, so that neither side accepts a replayed message.
 
 use std::net::TcpStream;
+use std::time::Duration;
 
 use cuprum_core::{Error, Result};
 
@@ -14,6 +15,8 @@ const MAGIC: &[u8; 8] = b"cuprumsh";
 /// Version of the messages in this module and of the frames between processes.
 const PROTOCOL: u16 = 1;
 const HEADER_BYTES: usize = 8 + 2 + HASH_BYTES;
+/// Time between two attempts to connect to another rank.
+pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(25);
 /// Largest greeting in bytes.
 const MAX_GREETING: usize = 6 * MAX_TEXT;
 
@@ -148,31 +151,41 @@ fn read_header(stream: &TcpStream, keep_waiting: KeepWaiting) -> Result<Hash, Wi
     let (magic, rest) = bytes.split_at(MAGIC.len());
     let (protocol, nonce) = rest.split_at(2);
     if magic != MAGIC {
-        return Err(WireError::Closed("is not a process of a mesh".into()));
+        return Err(WireError::Fault("is not a process of a mesh".into()));
     }
     if protocol != PROTOCOL.to_le_bytes() {
         let other = u16::from_le_bytes([protocol[0], protocol[1]]);
-        return Err(WireError::Closed(format!("has version {other} of the mesh protocol, not {PROTOCOL}")));
+        return Err(WireError::Fault(format!("has version {other} of the mesh protocol, not {PROTOCOL}")));
     }
-    nonce.try_into().map_err(|_| WireError::Closed("sends a short nonce".into()))
+    nonce.try_into().map_err(|_| WireError::Fault("sends a short nonce".into()))
 }
 
-/// Sends the greeting to rank `server`, which has accepted the connection.
+/// Sends the greeting to rank `server`.
+///
+/// Returns `None` if the other side closes the connection before it has sent its header, for example because it lacks a thread. The
+/// caller connects again.
 pub(crate) fn introduce(
     stream: &TcpStream,
     secret: &str,
     server: usize,
     greeting: &Greeting,
     keep_waiting: KeepWaiting,
-) -> Result<Session> {
-    let nonces = [read_header(stream, keep_waiting).map_err(|e| e.of_rank(server))?, nonce()];
+) -> Result<Option<Session>> {
+    let received = match read_header(stream, keep_waiting) {
+        Err(WireError::Closed(_)) => {
+            std::thread::sleep(RETRY_INTERVAL);
+            return keep_waiting(RETRY_INTERVAL).map(|()| None);
+        }
+        received => received.map_err(|e| e.of_rank(server))?,
+    };
+    let nonces = [received, nonce()];
     let body = greeting.encode();
     let code = code(secret, &[b"greeting", &nonces[0], &nonces[1], &body]);
     for bytes in [&header(&nonces[1])[..], &code] {
         write_full(stream, bytes, keep_waiting).map_err(|e| e.of_rank(server))?;
     }
     write_message(stream, &body, keep_waiting).map_err(|e| e.of_rank(server))?;
-    Ok(Session { secret: secret.into(), nonces })
+    Ok(Some(Session { secret: secret.into(), nonces }))
 }
 
 /// Receives the greeting of a connection and checks its code. The caller sends the reply, unless this function fails.
@@ -188,9 +201,9 @@ pub(crate) fn receive(stream: &TcpStream, secret: &str, keep_waiting: KeepWaitin
     let body = read_message(stream, MAX_GREETING, keep_waiting)?;
     if !is_equal(&sent, &code(secret, &[b"greeting", &session.nonces[0], &session.nonces[1], &body])) {
         session.reply(stream, Status::WrongSecret, &[], keep_waiting)?;
-        return Err(WireError::Closed("has another secret".into()));
+        return Err(WireError::Fault("has another secret".into()));
     }
-    let greeting = Greeting::decode(&body).ok_or_else(|| WireError::Closed("sends a greeting that ends early".into()))?;
+    let greeting = Greeting::decode(&body).ok_or_else(|| WireError::Fault("sends a greeting that ends early".into()))?;
     Ok((greeting, session))
 }
 

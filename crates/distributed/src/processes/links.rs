@@ -7,7 +7,7 @@ use cuprum_core::{Error, Result};
 
 use crate::processes::handshake::{Purpose, introduce};
 use crate::processes::rendezvous::{Candidate, Meeting};
-use crate::processes::wire::{keep_waiting_until, prepare};
+use crate::processes::wire::{connect_within, keep_waiting_until};
 
 /// The two connections to another rank.
 pub(crate) struct RankConnections {
@@ -30,13 +30,16 @@ pub(crate) fn connect(candidate: &Candidate, meeting: &Meeting) -> Result<Vec<Ra
         let open = |purpose: Purpose| -> Result<TcpStream> {
             let late = || format!("does not answer at {address} within {} s", candidate.timeout.as_secs());
             let failed = |e: std::io::Error| Error::Rank { op: "mesh", rank, message: format!("is not reached at {address}: {e}") };
-            let left = end.saturating_duration_since(Instant::now()).max(std::time::Duration::from_millis(1));
-            let stream = TcpStream::connect_timeout(address, left).map_err(failed)?;
-            prepare(&stream).map_err(failed)?;
             let mut keep_waiting = keep_waiting_until(end, rank, late);
-            let session = introduce(&stream, candidate.secret(), rank, &candidate.greeting(purpose, 0), &mut keep_waiting)?;
-            session.await_reply(&stream, rank, MAX_REPLY, &mut keep_waiting)?;
-            Ok(stream)
+            loop {
+                let left = end.saturating_duration_since(Instant::now()).max(std::time::Duration::from_millis(1));
+                let stream = connect_within(address, left).map_err(failed)?;
+                let greeting = candidate.greeting(purpose, 0);
+                if let Some(session) = introduce(&stream, candidate.secret(), rank, &greeting, &mut keep_waiting)? {
+                    session.await_reply(&stream, rank, MAX_REPLY, &mut keep_waiting)?;
+                    return Ok(stream);
+                }
+            }
         };
         links.push(RankConnections { rank, control: open(Purpose::Control)?, data: open(Purpose::Data)? });
     }

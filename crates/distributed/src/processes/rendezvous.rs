@@ -8,13 +8,11 @@ use cuprum_core::{Error, Result};
 
 use crate::processes::acceptor::{Acceptor, Incoming};
 use crate::processes::engine_choice::{EngineChoice, choose};
-use crate::processes::handshake::{Greeting, Offer, Purpose, Session, introduce};
-use crate::processes::wire::{Decoder, Encoder, MAX_TEXT, keep_waiting_until, prepare};
+use crate::processes::handshake::{Greeting, Offer, Purpose, RETRY_INTERVAL, Session, introduce};
+use crate::processes::wire::{Decoder, Encoder, MAX_TEXT, connect_within, keep_waiting_until};
 
 /// Additional time that ranks other than 0 wait, so that they receive the error of rank 0.
 const EXTRA_WAIT: Duration = Duration::from_secs(2);
-/// Time between two attempts to connect to rank 0.
-const RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The properties with which this process joins a mesh.
 #[derive(Clone, Debug)]
@@ -157,14 +155,18 @@ fn greeting_fault(candidate: &Candidate, greeting: &Greeting, has_joined: impl F
 fn follow(candidate: &Candidate) -> Result<Meeting> {
     let addresses = candidate.resolve()?;
     let end = Instant::now() + candidate.timeout;
-    let stream = connect_with_retries(candidate, &addresses, end)?;
-    // Higher ranks reach this rank at the address that it uses to connect to rank 0.
-    let local = stream.local_addr().and_then(|own| TcpListener::bind(SocketAddr::new(own.ip(), 0)));
-    let acceptor = Acceptor::new(local.map_err(|e| Error::system("mesh listener", e))?, candidate.secret())?;
     let late = || format!("has not answered within {} s", candidate.timeout.as_secs());
     let mut keep_waiting = keep_waiting_until(end + EXTRA_WAIT, 0, late);
-    let greeting = candidate.greeting(Purpose::Join, acceptor.port()?);
-    let session: Session = introduce(&stream, candidate.secret(), 0, &greeting, &mut keep_waiting)?;
+    let (stream, acceptor, session): (TcpStream, Acceptor, Session) = loop {
+        let stream = connect_with_retries(candidate, &addresses, end)?;
+        // Higher ranks reach this rank at the address that it uses to connect to rank 0.
+        let local = stream.local_addr().and_then(|own| TcpListener::bind(SocketAddr::new(own.ip(), 0)));
+        let acceptor = Acceptor::new(local.map_err(|e| Error::system("mesh listener", e))?, candidate.secret())?;
+        let greeting = candidate.greeting(Purpose::Join, acceptor.port()?);
+        if let Some(session) = introduce(&stream, candidate.secret(), 0, &greeting, &mut keep_waiting)? {
+            break (stream, acceptor, session);
+        }
+    };
     let reply = session.await_reply(&stream, 0, 4 * MAX_TEXT + candidate.size * MAX_TEXT / 8, &mut keep_waiting)?;
     let leader = stream.peer_addr().map_err(|e| Error::system("mesh connection", e))?;
     let decoded = decode(&reply, candidate.size);
@@ -180,7 +182,7 @@ fn connect_with_retries(candidate: &Candidate, addresses: &[SocketAddr], end: In
         let mut last = None;
         for address in addresses {
             let left = end.saturating_duration_since(Instant::now()).max(RETRY_INTERVAL);
-            match TcpStream::connect_timeout(address, left).and_then(|stream| prepare(&stream).map(|()| stream)) {
+            match connect_within(address, left) {
                 Ok(stream) => return Ok(stream),
                 Err(e) => last = Some(e),
             }

@@ -186,6 +186,17 @@ fn strangers_do_not_end_a_rendezvous() {
     assert_eq!((joined, stranger.join().unwrap()), (vec![1, 1], 3));
 }
 
+#[test]
+fn a_closed_connection_is_opened_again() {
+    let joined = run(&candidates(2), |candidate| {
+        if candidate.rank == 0 {
+            drop(TcpListener::bind(&candidate.address).unwrap().accept().unwrap());
+        }
+        Rank::join(candidate).map(|rank| rank.all_to_all(3).unwrap().len()).unwrap()
+    });
+    assert_eq!(joined, [1, 1]);
+}
+
 /// Joins three ranks, runs `last` on rank 2, and returns the errors of the others' exchanges.
 fn failures(last: impl Fn(&Rank) + Sync) -> Vec<String> {
     let failure = |candidate: &Candidate| {

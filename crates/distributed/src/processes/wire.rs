@@ -2,16 +2,16 @@
 //! write waits.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use cuprum_core::buffer::try_reserve;
 use cuprum_core::{Error, Result};
 
-/// Maximum time that one attempt to read or write blocks. The [`KeepWaiting`] function is called after each attempt that transfers nothing.
+/// Maximum time that one attempt to read or write blocks. The [`KeepWaiting`] function is called after each attempt.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A function that is called while a stream does not progress, with the time since the last progress. An error ends the wait.
+/// A function that is called until a read or write is complete, with the time since the last progress. An error ends the wait.
 pub(crate) type KeepWaiting<'a> = &'a mut dyn FnMut(Duration) -> Result<()>;
 
 /// The reason why a read or write ended before its last byte.
@@ -19,6 +19,8 @@ pub(crate) type KeepWaiting<'a> = &'a mut dyn FnMut(Duration) -> Result<()>;
 pub(crate) enum WireError {
     /// The other process closed the connection, or the connection failed.
     Closed(String),
+    /// The other process does not follow the mesh protocol, or has another secret.
+    Fault(String),
     /// The caller stopped waiting.
     Stopped(Error),
 }
@@ -27,7 +29,7 @@ impl WireError {
     /// Converts this to an error. `rank` is the rank of the other process.
     pub fn of_rank(self, rank: usize) -> Error {
         match self {
-            WireError::Closed(message) => Error::Rank { op: "mesh", rank, message },
+            WireError::Closed(message) | WireError::Fault(message) => Error::Rank { op: "mesh", rank, message },
             WireError::Stopped(error) => error,
         }
     }
@@ -35,7 +37,7 @@ impl WireError {
     /// Returns the error message, without the rank of the other process.
     pub fn text(&self) -> String {
         match self {
-            WireError::Closed(message) => message.clone(),
+            WireError::Closed(message) | WireError::Fault(message) | WireError::Stopped(Error::Rank { message, .. }) => message.clone(),
             WireError::Stopped(error) => error.to_string(),
         }
     }
@@ -52,6 +54,17 @@ pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(POLL_INTERVAL))?;
     stream.set_write_timeout(Some(POLL_INTERVAL))
+}
+
+/// Connects to `address` within `limit`, and prepares the connection.
+pub(crate) fn connect_within(address: &SocketAddr, limit: Duration) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(address, limit)?;
+    // If nothing listens at a port of this machine, the system may choose the same port for this end, and connect it to itself.
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(ErrorKind::ConnectionRefused.into());
+    }
+    prepare(&stream)?;
+    Ok(stream)
 }
 
 /// Fills `out` from the stream.
@@ -74,6 +87,10 @@ fn transfer(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usize) -
             Ok(n) => {
                 done += n;
                 last = Instant::now();
+                // A deadline also ends a transfer that progresses slowly.
+                if done < len {
+                    keep_waiting(Duration::ZERO).map_err(WireError::Stopped)?;
+                }
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
@@ -98,7 +115,7 @@ pub(crate) fn read_message(stream: &TcpStream, limit: usize, keep_waiting: KeepW
     read_full(stream, &mut length, keep_waiting)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > limit {
-        return Err(WireError::Closed(format!("sends a message of {length} bytes, above the limit of {limit}")));
+        return Err(WireError::Fault(format!("sends a message of {length} bytes, above the limit of {limit}")));
     }
     let mut message = Vec::new();
     try_reserve("mesh", &mut message, length).map_err(WireError::Stopped)?;
@@ -209,9 +226,32 @@ mod tests {
         assert!(read_message(&reader, 3, &mut forever).unwrap_err().text().contains("above the limit of 3"));
         let end = Instant::now() + Duration::from_millis(30);
         let late = read_full(&reader, &mut [0], &mut keep_waiting_until(end, 4, || "is late".into())).unwrap_err();
+        assert_eq!(late.text(), "is late");
         assert_eq!(late.of_rank(1).to_string(), "[mesh] rank 4 is late");
-        drop(writer);
+        let slow = std::thread::spawn(move || {
+            for _ in 0..40 {
+                write_full(&writer, &[0], &mut |_| Ok(())).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let end = Instant::now() + Duration::from_millis(50);
+        read_full(&reader, &mut [0; 40], &mut keep_waiting_until(end, 4, || "is late".into())).unwrap_err();
+        slow.join().unwrap();
+        while read_full(&reader, &mut [0], &mut forever).is_ok() {}
         let closed = read_full(&reader, &mut [0], &mut forever).unwrap_err().of_rank(1);
         assert!(closed.to_string().starts_with("[mesh] rank 1 closed its connection"), "{closed}");
+    }
+
+    #[test]
+    fn a_connection_does_not_reach_itself() {
+        // Linux gives even ports to connections first.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = SocketAddr::new(free.ip(), free.port() & !1);
+        let end = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < end {
+            if let Ok(stream) = connect_within(&address, Duration::from_secs(1)) {
+                assert_ne!(stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+            }
+        }
     }
 }

@@ -105,6 +105,8 @@ impl TextOptions {
     }
 
     /// Sets the texts that begin a comment, which lasts to the end of the line. The default is `#`; an empty list disables comments.
+    ///
+    /// Reading returns an error if one of the texts contains a line end.
     pub fn comments<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
         self.comments = texts.into_iter().map(Into::into).filter(|t: &String| !t.is_empty()).collect();
         self

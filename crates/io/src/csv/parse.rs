@@ -5,16 +5,15 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::NoUninit;
-use cuprum_core::buffer::{HostBuffer, check_memory_available};
+use cuprum_core::buffer::{HostBuffer, check_memory_available, try_reserve};
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Error, Result, Scalar, settings, with_dtype};
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 
 use super::TextTable;
 use super::number::Number;
 use super::options::{Column, NameSource, TextOptions};
 use crate::failure::format_error;
-use crate::source;
 use crate::transfer::new_array;
 
 /// Size in bytes of the blocks that threads parse: small enough to distribute the work evenly, and large enough to take longer than
@@ -32,6 +31,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
         return Err(format_error("text in UTF-16; convert it to UTF-8"));
     }
+    let text = &*unify_line_ends(text)?;
     let syntax = TableSyntax::new(options)?;
     let mut lines = Lines { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), line: 1 };
     for _ in 0..options.skip_rows {
@@ -70,10 +70,13 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     let shape = [rows, outputs.len()];
     let nbytes = checked_size("loadtxt", &shape)?.saturating_mul(options.dtype.itemsize());
     let mut host = HostBuffer::uninit(nbytes)?;
-    with_dtype!(options.dtype, T => {
-        let plan = RowParser::<T>::new(&syntax, options, &outputs, columns, strict);
-        plan.parse_blocks(&blocks, host.as_mut_bytes()?).map_err(|e| syntax.with_hint_about_names(&lines, options, e))?;
-    });
+    // Without rows, the indices of the selected columns may be as large as the caller chooses.
+    if rows > 0 {
+        with_dtype!(options.dtype, T => {
+            let plan = RowParser::<T>::new(&syntax, options, &outputs, columns, strict);
+            plan.parse_blocks(&blocks, host.as_mut_bytes()?).map_err(|e| syntax.with_hint_about_names(&lines, options, e))?;
+        });
+    }
     let shape: Vec<usize> = match (rows, outputs.len(), options.ndmin) {
         (rows, columns, 2) => vec![rows, columns],
         (0, 0 | 1, _) => vec![0],
@@ -82,6 +85,20 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
         (rows, columns, _) => vec![rows, columns],
     };
     Ok(TextTable { names, values: new_array(options.dtype, &shape, host)? })
+}
+
+/// Returns `text` with a line feed in place of each carriage return that none follows. As in NumPy, such a carriage return ends a line.
+fn unify_line_ends(text: &[u8]) -> Result<Cow<'_, [u8]>> {
+    let ends_line = |at: &usize| text.get(at + 1) != Some(&b'\n');
+    let mut ends = memchr_iter(b'\r', text).filter(ends_line).peekable();
+    if ends.peek().is_none() {
+        return Ok(text.into());
+    }
+    let mut unified = Vec::new();
+    try_reserve("loadtxt", &mut unified, text.len())?;
+    unified.extend_from_slice(text);
+    ends.for_each(|at| unified[at] = b'\n');
+    Ok(unified.into())
 }
 
 /// Returns the indices of the selected columns, in the order of the selection. Returns `None` if `columns` is `None`, which selects all.
@@ -211,6 +228,12 @@ impl<'a> TableSyntax<'a> {
                 return Err(Error::value("loadtxt", message));
             }
         };
+        if let Some(comment) = options.comments.iter().find(|comment| comment.contains(['\n', '\r'])) {
+            return Err(Error::value(
+                "loadtxt",
+                format!("'{}' cannot begin a comment, since it contains a line end", comment.escape_debug()),
+            ));
+        }
         let missing = options.missing.iter().map(|m| m.to_lowercase()).collect();
         Ok(TableSyntax { delimiter, comments: &options.comments, missing })
     }
@@ -461,14 +484,14 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
                 }
                 at = next_line_start(text, first);
                 line += 1;
+                // Both passes find the same rows. If they did not, the rest of `out` would not be initialised.
                 if at >= text.len() {
-                    return Ok(());
+                    return Err(with_line_number(line, format_error("a row is missing")));
                 }
             }
             at = self.parse_row(text, at, row).map_err(|e| with_line_number(line, e))?;
             line += 1;
         }
-        source::count_transferred(text.len());
         Ok(())
     }
 

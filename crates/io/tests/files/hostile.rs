@@ -135,6 +135,18 @@ fn archives_with_wrong_sizes_are_errors() {
     }
     let twice = zip(&[member(&whole, whole.len() as u32), member(&whole, whole.len() as u32)]);
     assert!(message(|| io::load_npz_bytes(&twice)).contains("two arrays have the name \"a\""));
+    let mut shared = zip(&[member(&whole, whole.len() as u32), Member { name: "b.npy", ..member(&whole, whole.len() as u32) }]);
+    let directory = shared.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
+    shared[directory + 42..directory + 46].copy_from_slice(&[0; 4]);
+    assert!(message(|| io::load_npz_bytes(&shared)).contains("members overlap"));
+    // A wrong checksum and damaged deflate data are invalid contents, without a kind of system error.
+    for at in [14, 36] {
+        let mut damaged = zip(&[member(&whole, whole.len() as u32)]);
+        damaged[at] ^= 0xff;
+        let directory = damaged.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
+        damaged[directory + 16] = damaged[14];
+        assert!(matches!(io::load_npz_bytes(&damaged), Err(cuprum_core::Error::Io { kind: None, .. })), "{at}");
+    }
     let mut fewer = twice.clone();
     let end = fewer.len() - 12;
     fewer[end..end + 2].copy_from_slice(&1u16.to_le_bytes());
@@ -256,6 +268,7 @@ fn tables_that_are_wrong_name_line_and_column() {
         ("1,\"2\n", options(), "line 1, column 2: a quote without end"),
         ("1,\"2\"x\n", options(), "line 1, column 2: text after the closing quote"),
         ("1,2\n", options().usecols([2]), "usecols 2 is out of bounds for a table of 2 columns"),
+        ("x\n", options().comments(["x\n"]), "'x\\n' cannot begin a comment, since it contains a line end"),
         ("x,y\n1,2\n", options().columns(["z"]), "no column \"z\"; the table has: x, y"),
         ("\u{feff}1,2\n3,z\n", options(), "line 2, column 2: 'z'"),
         ("x,y\n1,2\n", options(), "line 1, column 1: 'x' is not a valid float64; the first row may be column names"),
