@@ -23,7 +23,8 @@
 //! after a 40 us wait, in which caches cool down, as for the workloads.
 //!
 //! `--orders` measures each workload under several accelerator orders in turn, `--rounds` times, so that differences between processes do
-//! not count. An empty order is the device's own accelerator alone. The JSON line has the order as peer, `base` for the empty one.
+//! not count. An empty order is the device's own accelerator alone. The field `peer` of the JSON line holds the order, or `base` for the
+//! empty order.
 
 mod suite;
 

@@ -46,7 +46,7 @@ fn moving_sum(a: &NdArray, width: usize) -> Result<NdArray> {
     done.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value("moving_sum", "the kernel returned no output"))
 }
 
-/// The accelerators of this operation, one for the CPU and one for CUDA devices. They take no other operation.
+/// The accelerators of this operation, one for the CPU and one for CUDA devices. Both decline every other operation.
 static ON_CPU: Accelerator = Accelerator {
     name: "moving-cpu",
     device: "cpu",

@@ -25,7 +25,7 @@ fn main() -> Result<()> {
 
 /// Returns `relu(x @ weight.T + bias)` for a layer of the model.
 fn dense_layer(model: &Safetensors, layer: &str, x: &NdArray) -> Result<NdArray> {
-    // The mapped file on the host, one transfer from it to a GPU.
+    // On the host, the arrays are views of the mapped file. On a GPU, each array takes one transfer from the mapped file.
     let (weight, bias) = (model.read(&format!("{layer}.weight"))?, model.read(&format!("{layer}.bias"))?);
     println!("{layer}: {} inputs, {} outputs, {} on {}", weight.shape()[1], weight.shape()[0], weight.dtype(), weight.device());
     maximum(matmul(x, &weight.t()?)? + &bias, 0)
@@ -65,7 +65,7 @@ fn compare(path: &Path) -> Result<()> {
             largest = largest.max(((sum + f64::from(*bias)).max(0.0) - f64::from(*y)).abs());
         }
     }
-    // The rounding of a float32 sum of 784 products of size 0.05, with a margin for its order.
+    // The rounding error of a float32 sum of 784 products of size 0.05, with a margin for the order of summation.
     assert!(largest < 1e-4, "the results differ by {largest}");
     println!("{} results, within {largest:.1e} of the definition", y.len());
     Ok(())

@@ -35,7 +35,7 @@ fn random_graph(pages: usize, links: usize) -> Result<CsrArray> {
     let random = Generator::new(1);
     let count = pages * links;
     let from = random.integers(0, pages as i64, count, DType::I64)?;
-    // A cube of uniform numbers prefers small ones.
+    // The cubes of uniform numbers favour pages with small numbers.
     let to = random.random(count, DType::F64)?.power(3)?.multiply(pages as f64)?.astype(DType::I64)?;
     CooArray::new(&ones(count, DType::F64)?, &to, &from, [pages, pages])?.to_csr()
 }

@@ -14,7 +14,7 @@ use cuprum::distributed::{Mesh, Placement, ShardedArray};
 use cuprum::random::Generator;
 use cuprum::{DType, Device, Error, NdArray, Result, axis, concat, exp, greater, matmul, nonzero, s, with_device};
 
-/// A function with its name and the largest relative error.
+/// Name of a function, maximum relative error of its results, and the function.
 type Check = (&'static str, f64, fn(&NdArray) -> Result<NdArray>);
 
 const CHECKS: [Check; 13] = [
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     if failures == 0 { Ok(()) } else { Err(Error::value("processes", format!("{failures} checks failed"))) }
 }
 
-/// Compares functions of sharded arrays with those of the array on one device. Returns the number of differences.
+/// Compares functions of sharded arrays with the same functions on one device. Returns the number of differences.
 fn compare(mesh: Mesh) -> Result<usize> {
     let device = mesh.members()[0];
     let mut failures = 0;

@@ -33,9 +33,8 @@ fn run(rows: usize, per_row: usize) -> Result<()> {
     let spmv = RawKernel::compile(include_str!("spmv.cu"), "spmv")?;
     let launch = spmv.launch_for_items(rows)?;
     let mut y = zeros(rows, DType::F32)?;
-    // SAFETY: `row` has `rows + 1` offsets, rising to the length of `col` and `data`. The elements of `col` are below the length of
-    // `x`.
-    // The kernel writes the first `n` elements of `y`, which has `n`.
+    // SAFETY: `row` has `rows + 1` offsets, rising to the length of `col` and `data`. The elements of `col` are below the length of `x`.
+    // The kernel writes the first `n` elements of `y`, which has `n` elements.
     unsafe { spmv.launch(launch, args![&row, &col, &data, &x, &mut y, n]) }?;
     println!("{rows} rows in {} blocks of {} threads on {}", launch.grid[0], launch.block[0], spmv.device());
 
@@ -48,7 +47,7 @@ fn run(rows: usize, per_row: usize) -> Result<()> {
     }
 
     let wide = x.astype(DType::F64)?;
-    // SAFETY: as for the first launch, except that the dtype of `wide` is wrong, so that the kernel does not run.
+    // SAFETY: the arguments are those of the first launch, except for `wide`. Its dtype is wrong, so that the kernel does not run.
     if let Err(refused) = unsafe { spmv.launch(launch, args![&row, &col, &data, &wide, &mut y, n]) } {
         println!("float64 vector refused: {refused}");
     }

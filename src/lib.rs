@@ -17,9 +17,9 @@
 //! ```
 //!
 //! - [`NdArray`] is a cheap handle to an immutable value, shared between threads.
-//! - Elementwise operations are deferred and fused into one pass. [`with_fusion`] can disable that.
+//! - Elementwise operations are deferred and fused into one pass. [`with_fusion`] can disable fusion.
 //! - [`Device`] and [`with_device`] select the device of new arrays; [`NdArray::to_device`] copies.
-//! - [`with_accelerators`] and [`set_accelerators`] set the accelerator order; [`explain`] shows which one ran each call.
+//! - [`with_accelerators`] and [`set_accelerators`] set the accelerator order; [`explain`] shows which accelerator ran each call.
 //! - Every function returns a [`Result`]. Operators (`&a + &b`) panic where the named function (`add(&a, &b)?`) returns an error.
 //!
 //! # Features
@@ -123,7 +123,7 @@ pub use cuprum_core::{Args, Value, function};
 #[doc(hidden)]
 pub use cuprum_core::{Op, inventory};
 
-/// NumPy's functions and their names here.
+/// Table of NumPy's functions and their names in this crate.
 #[doc = include_str!("../docs/numpy.md")]
 pub mod numpy_table {}
 
@@ -188,12 +188,12 @@ pub mod numpy_table {}
 ///
 /// # Types
 ///
-/// bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments. For bool and
-/// integers, it is the float dtype that NumPy's functions such as `sqrt` return for them. `T: Integer` and `T: Number` keep the promoted
-/// dtype. `T: Single` is float32 if all arguments cast safely to it, `T: Double` is float32 if all arguments are float32 arrays; both are
-/// float64 otherwise. These are the rules of SciPy's special functions. A function that computes in float64 converts: `(x as f64).exp() as T`.
-/// These names need no import. float16 and bfloat16 are computed in float32. Literals adopt the type of the other operand. An
-/// argument of a parameter with a fixed type must cast safely to that type.
+/// The types are bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments. For bool
+/// and integer arguments, `T` is the float dtype that NumPy's functions such as `sqrt` return. `T: Integer` and `T: Number` keep the
+/// promoted dtype. `T: Single` is float32 if all arguments cast safely to it, `T: Double` is float32 if all arguments are float32 arrays;
+/// both are float64 otherwise. These are the rules of SciPy's special functions. A function that computes in float64 converts: `(x as
+/// f64).exp() as T`. Types and bounds need no import. float16 and bfloat16 are computed in float32. Literals adopt the type of the other
+/// operand. An argument of a parameter with a fixed type must cast safely to that type.
 ///
 /// # Whole arrays and indices
 ///
@@ -214,8 +214,8 @@ pub mod numpy_table {}
 ///
 /// # Names
 ///
-/// [`eval`] calls an operation by the name of its function. With [`#[numpy("path(parameters)")]`](macro@numpy) before the function, `eval` calls
-/// it by that path and signature instead. With `#[rust_only]`, `eval` does not find the operation.
+/// [`eval`] calls an operation by the name of its function. With [`#[numpy("path(parameters)")]`](macro@numpy) before the function, `eval`
+/// calls the operation by that path and signature. With `#[rust_only]`, `eval` does not find the operation.
 ///
 /// # Limits
 ///
@@ -259,9 +259,9 @@ pub use cuprum_macros::kernel;
 ///
 /// # Errors
 ///
-/// The attribute causes a compile error without a doc comment, for a malformed signature or an unknown option, and for a parameter that
-/// cannot be read. A call through [`Function`](function::Function) returns NumPy's argument errors: missing, unexpected or repeated
-/// arguments.
+/// The attribute causes a compile error if the function has no doc comment, if the signature is malformed, if an option is unknown, or if a
+/// parameter cannot be read. A call through [`Function`](function::Function) returns NumPy's argument errors: missing, unexpected or
+/// repeated arguments.
 ///
 /// # Examples
 ///

@@ -115,7 +115,7 @@ class CuPy:
     def segments(self, a, offsets):
         import cupyx.scipy.sparse as sparse
 
-        # Row sums as a product with ones. Columns are distinct within a row, because equal ones would be merged beforehand.
+        # Row sums as a product with a vector of ones. Columns are distinct within a row, because equal columns would be merged beforehand.
         columns = self.xp.arange(a.size, dtype="int32") % (1 << 22)
         matrix = sparse.csr_matrix((a, columns, offsets.astype("int32")), shape=(offsets.size - 1, 1 << 22))
         ones = self.xp.ones(1 << 22, dtype=a.dtype)

@@ -1,12 +1,12 @@
-//! Contractions beyond matrix products: high ranks, small extents, permuted outputs, batch modes in the middle. Compares orders of
-//! accelerators. Several are from the TCCG benchmark (Springer and Bientinesi, "Design of a high-performance GEMM-like tensor-tensor
-//! multiplication", ACM TOMS 2018).
+//! Contractions beyond matrix products: high ranks, small extents, permuted outputs, batch modes in the middle. The suite compares
+//! accelerator orders. Several contractions are from the TCCG benchmark (Springer and Bientinesi, "Design of a high-performance GEMM-like
+//! tensor-tensor multiplication", ACM TOMS 2018).
 
 use cuprum::{DType, NdArray, Result, einsum};
 
 use super::{Suite, Workload, limit, uniform, workloads};
 
-/// Returns the two operands of the contraction `subscripts`; `extents` are those of the modes `a`, `b`, ... in order.
+/// Returns the two operands of the contraction `subscripts`. `extents` has the extents of the modes `a`, `b`, ... in this order.
 fn operands(subscripts: &str, extents: &[usize], dtype: DType) -> Result<Vec<NdArray>> {
     let inputs = subscripts.split("->").next().unwrap_or_default();
     let shapes: Vec<Vec<usize>> = inputs.split(',').map(|modes| modes.bytes().map(|m| extents[(m - b'a') as usize]).collect()).collect();

@@ -1,7 +1,7 @@
 //! Functions that the CPU suite and the GPU suite measure with arrays of different sizes.
 //!
-//! The rows of assignments write to their first input in place. They return another input, because a second handle of the target would
-//! make the next call copy it.
+//! Workloads that assign write to their first input in place. They return another input, because a second handle of the first input would
+//! make the next call copy that array.
 
 use cuprum::random::Generator;
 use cuprum::ufunc::ADD;
@@ -23,12 +23,12 @@ pub fn with_nans(shape: &[usize]) -> Result<Vec<NdArray>> {
     Ok(vec![where_(a.less(0.1)?, f32::NAN, &a)?.eval()?.clone()])
 }
 
-/// Returns a square matrix, and one that covers all elements but those at its edges.
+/// Returns a square matrix, and a matrix with the shape of its interior (all elements except those at the edges).
 pub fn matrix_and_inner(side: usize) -> Result<Vec<NdArray>> {
     f32s([&[side, side], &[side - 2, side - 2]])
 }
 
-/// Assigns to all elements of a matrix but those at its edges.
+/// Assigns to all elements of a matrix except those at its edges.
 pub fn assign_inner(x: &mut [NdArray]) -> Result<NdArray> {
     let value = x[1].clone();
     x[0].assign(s![1..-1, 1..-1], &value)?;
@@ -57,7 +57,7 @@ pub fn assign_masked(x: &mut [NdArray]) -> Result<NdArray> {
     Ok(mask)
 }
 
-/// Returns an array, a mask of half of its elements, and a value for each of these.
+/// Returns an array, a mask that selects half of its elements, and a value for each selected element.
 pub fn array_mask_and_values(count: usize) -> Result<Vec<NdArray>> {
     let mut arrays = array_and_mask(count)?;
     arrays.push(arrays[0].extract(&arrays[1])?);

@@ -14,7 +14,7 @@ fn normals<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<Nd
     shapes.iter().enumerate().map(one).collect()
 }
 
-/// Returns the shape of a batch of matrices, or of a single one.
+/// Returns the shape of a batch of matrices, or of a single matrix if `batch` is 1.
 fn shape(batch: usize, rows: usize, columns: usize) -> Vec<usize> {
     let all = [batch, rows, columns];
     all[usize::from(batch == 1)..].to_vec()

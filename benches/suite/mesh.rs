@@ -1,5 +1,5 @@
-//! Weak scaling: workloads on a mesh, with a constant amount of work per rank. Times are of the host, from the call until all devices are
-//! idle, because the work is on several devices.
+//! Weak scaling: workloads on a mesh, with a constant amount of work per rank. The times are host times from the call until all devices are
+//! idle, because the work runs on several devices.
 
 use std::time::Instant;
 
@@ -69,11 +69,11 @@ static WORKLOADS: &[MeshWorkload] = &[
     MeshWorkload { name: "sort_f32_64M", inputs: |mesh, by| vector(mesh, (1 << 26) / by), run: |x| x[0].sort(-1) },
 ];
 
-/// Measures the workloads that `wants` selects on a mesh of `ranks` ranks, on the devices of the kind of `device` in turn.
+/// Measures the workloads that `wants` selects, on a mesh of `ranks` ranks. The ranks use all devices of the same kind as `device` in turn.
 pub fn run(ranks: usize, device: Device, wants: impl Fn(&str) -> bool, seconds: f64, show: impl Fn(&Value)) -> Result<()> {
     let devices: Vec<Device> = Device::all().into_iter().filter(|d| d.kind() == device.kind()).cycle().take(ranks).collect();
     let mesh = Mesh::devices(&devices)?;
-    // Sizes of a GPU take minutes on a CPU.
+    // Sizes that suit a GPU would take minutes on a CPU.
     let by = if device == Device::CPU { 16 } else { 1 };
     for workload in WORKLOADS.iter().filter(|w| wants(w.name)) {
         let inputs = (workload.inputs)(&mesh, by)?;

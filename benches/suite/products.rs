@@ -4,7 +4,7 @@ use cuprum::{DType, MatmulPrecision, NdArray, Result, matmul, maximum, special, 
 
 use super::{Suite, Workload, limit, uniform, workloads};
 
-/// The suite.
+/// The suite of products followed by elementwise operations.
 pub static SUITE: Suite = Suite {
     name: "products",
     device: "cuda",

@@ -1,8 +1,8 @@
 //! The suites of sparse products: `sparse` for GPUs and `sparse_cpu`. The script `peers/sparse.py` measures the same workloads with SciPy,
 //! CuPy and PyTorch.
 //!
-//! Regular matrices have as many elements at random columns in each row. Power-law matrices have rows whose lengths follow a power law with
-//! the same mean. Banded matrices have adjacent columns around the diagonal.
+//! Regular matrices have the same number of elements in each row, at random columns. Power-law matrices have rows whose lengths follow a
+//! power law with the same mean. Banded matrices have adjacent columns around the diagonal.
 
 use cuprum::core::ops::sparse::{CsrParts, multiply, product};
 use cuprum::random::Generator;
@@ -18,8 +18,8 @@ enum Kind {
     Banded,
 }
 
-/// Returns `indptr`, `indices`, values and a dense factor of a square matrix with `per` elements in a row on average. A `width` of 0 means
-/// a vector.
+/// Returns `indptr`, `indices`, values and a dense factor of a square matrix with `per` elements in a row on average. `width` is the number
+/// of columns of the dense factor; 0 means a vector.
 fn matrix(kind: Kind, rows: usize, per: usize, dtype: DType, width: usize) -> Result<Vec<NdArray>> {
     let random = Generator::new(7);
     let count = rows * per;

@@ -1,7 +1,7 @@
 //! Makes the command smaller by options of the linker:
 //!
-//! - It merges functions with identical code, such as instances of a generic function that differ only in their types.
-//! - It omits the tables for unwinding, since a panic ends the command (`panic = "abort"`). Backtraces are then empty.
+//! - The linker merges functions with identical code, such as instances of a generic function that differ only in their types.
+//! - The linker omits the tables for unwinding, since a panic ends the command (`panic = "abort"`). Backtraces are then empty.
 //!
 //! `lld`, which rustc uses by default on x86-64 Linux, has these options. An option that the linker does not know is left out.
 

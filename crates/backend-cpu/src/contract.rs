@@ -26,7 +26,7 @@ use crate::copy::copy;
 /// Number of elements that one task converts when a 16-bit float array is converted to float32.
 const CONVERT_CHUNK: usize = 1 << 14;
 
-/// Computes the outputs of a planned call of the kernel family `Contract`.
+/// Computes the outputs of `call`, an operation of the kernel family `Contract`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b]) = (&call.work, call.inputs) else {
         decline!("not a contraction of two operands")
@@ -46,7 +46,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Returns a 16-bit float `array` converted to float32. Converts only the elements of a C-contiguous array, otherwise the whole buffer.
+/// Returns the 16-bit float `array` converted to float32. If `array` is C-contiguous, only its elements are converted. If not, the whole
+/// buffer is converted and the strides are kept.
 fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArray> {
     let dense = array.layout().is_c_contiguous();
     let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
@@ -57,8 +58,8 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
     StoredArray::new(DType::F32, layout, wide.finish())
 }
 
-/// Contracts `a` and `b` into `c`, which has the layout of the call's output. Copies operands and result to other layouts where
-/// necessary.
+/// Contracts `a` and `b` into `c`, whose layout is the output layout of `call`. Operands whose strides do not form a matrix product are
+/// first copied to a contiguous layout. Such a result is computed in a temporary and copied to `c`.
 fn contract_into(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, mut c: ElementsMut) -> Result<()> {
     let out = &call.outputs[0].layout;
     if let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), out) {
@@ -82,7 +83,7 @@ fn contract_into(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredAr
     copy(&StoredArray::new(c.dtype(), packed, values.finish())?, out, c)
 }
 
-/// Returns `x` in the memory layout `layout` of the same shape. Copies the elements unless `x` has that layout already.
+/// Returns `x` in the memory layout `layout`, whose shape is the shape of `x`. Copies the elements unless `x` already has these strides.
 fn copy_to_layout(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArray> {
     if x.layout().strides() == layout.strides() {
         return Ok(x.clone());
@@ -110,7 +111,7 @@ fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: Elem
         DType::I16 | DType::U16 => multiply_exactly::<u16>(&one, &batch, x, y, c),
         DType::I32 | DType::U32 => multiply_exactly::<u32>(&one, &batch, x, y, c),
         DType::I64 | DType::U64 => multiply_exactly::<u64>(&one, &batch, x, y, c),
-        // `run` has converted 16-bit floats to float32, so this arm is unreachable.
+        // The function `run` converts 16-bit floats to float32 beforehand, so this arm is unreachable.
         half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
     }
     Ok(())

@@ -11,7 +11,7 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_base::with_bits;
 
-/// Computes the outputs of a planned call of the kernel family `Copy`.
+/// Computes the outputs of `call`, an operation of the kernel family `Copy`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;

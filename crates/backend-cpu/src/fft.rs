@@ -9,7 +9,7 @@ use cuprum_core::{Call, Outcome, Result, decline};
 #[cfg(feature = "fft")]
 pub(crate) use with_transforms::run;
 
-/// Declines every call.
+/// Declines every call, because this build lacks the feature `fft`.
 #[cfg(not(feature = "fft"))]
 pub(crate) fn run(_call: &Call) -> Result<Outcome> {
     decline!("built without the feature `fft`")
@@ -30,7 +30,7 @@ mod with_transforms {
     /// Minimum number of values per task.
     const MIN_TASK_VALUES: usize = 1 << 13;
 
-    /// Computes the output of a planned call of the kernel family `Fft`.
+    /// Computes the output of `call`, an operation of the kernel family `Fft`.
     pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let (Work::Fft(fft), [_]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
         let mut output = Output::allocate(call, 0)?;
@@ -81,8 +81,8 @@ mod with_transforms {
         StoredArray::new(values.dtype(), layout, memory.finish())
     }
 
-    /// Computes the values of `program` over `shape` into `out`, in C order. The inner error is the reason to decline: an operation without
-    /// a kernel.
+    /// Computes the values of `program` over `shape` into `out`, in C order. The inner error is the reason to decline the call: `program`
+    /// has an operation without a CPU kernel.
     fn evaluate(program: &Program, shape: &[usize], inputs: &[StoredArray], out: ElementsMut) -> Result<std::result::Result<(), Reason>> {
         let nest = Nest::new(shape, inputs, |k| inputs[k].layout().strides().into())?;
         let compiled = match CompiledProgram::new(program, nest, ResultDestination::Written) {

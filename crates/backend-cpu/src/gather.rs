@@ -48,11 +48,11 @@ trait Index: Element + Into<i64> {}
 impl Index for i32 {}
 impl Index for i64 {}
 
-/// The source axes after the indexed axis, as the elements that one index copies.
+/// The elements that one index copies: all elements along the source axes after the indexed axis.
 enum InnerOffsets<'a> {
-    /// A run of contiguous elements; the field is their number.
+    /// The given number of contiguous elements.
     Run(usize),
-    /// Elements at the given offsets from the first one.
+    /// Elements at the given offsets from the first of the elements.
     Offsets(&'a [isize]),
 }
 
@@ -84,7 +84,7 @@ impl OuterAxes {
     }
 }
 
-/// Computes the outputs of a planned call of the kernel family `Gather`.
+/// Computes the outputs of `call`, an operation of the kernel family `Gather`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather(call::Gather { axis }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")

@@ -18,7 +18,7 @@ const PHILOX_BLOCKS_PER_TASK: usize = 1 << 13;
 /// Approximate cost of one Philox counter block, in elementary operations.
 const COST_PER_PHILOX_BLOCK: usize = 40;
 
-/// Computes the outputs of a planned call of the kernel family `Random`.
+/// Computes the outputs of `call`, an operation of the kernel family `Random`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;
@@ -317,8 +317,8 @@ fn philox(key: u64, counter: [u32; 4]) -> [u32; 4] {
     c.map(|word| word as u32)
 }
 
-/// Returns the random words of [`LANES`] consecutive counter blocks, by Philox 4x32-10. The four words of a counter are both halves of the
-/// block number (`first` and up), the attempt number 0, and `stream`.
+/// Returns the random words of [`LANES`] consecutive counter blocks, by Philox 4x32-10. The four words of a counter are the low and high
+/// halves of the block number, the attempt number 0, and `stream`. Block numbers start at `first`.
 #[inline(always)]
 fn philox_words(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 4] {
     // Each word is the low half of a u64: one SIMD instruction multiplies the low halves of all u64 lanes. The high halves are ignored.
@@ -363,8 +363,8 @@ fn unit_f32(word: u32) -> f32 {
     (word >> 8) as f32 * 2f32.powi(-24)
 }
 
-/// Returns the counter block after one round of Philox 4x32 (Salmon et al., SC 2011). Each word is the low half of a u64; the high half of
-/// the argument is ignored, and that of the result is arbitrary.
+/// Returns the counter block after one round of Philox 4x32 (Salmon et al., SC 2011). Each word is the low half of a u64. The high halves
+/// of the arguments are ignored, and the high halves of the results are arbitrary.
 #[inline(always)]
 fn philox_round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
     const LOW_HALF_MASK: u64 = u32::MAX as u64;

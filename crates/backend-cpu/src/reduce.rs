@@ -68,8 +68,8 @@ fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
     })
 }
 
-/// Computes sums of squared distances from the mean. Short rows take two passes, as in fused expressions over rows. Long rows and columns
-/// are reduced by [`run_reducer`].
+/// Computes sums of squared distances from the mean. Short rows take two passes, with the same bits as in fused expressions over rows. Long
+/// rows and columns take one pass ([`run_reducer`]).
 fn run_deviation<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
     match *order {
         LoopOrder::Rows(len) if len * size_of::<R::Number>() <= deviation::MAX_TWO_PASS_BYTES => {
@@ -80,7 +80,7 @@ fn run_deviation<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOr
     }
 }
 
-/// A [`Deviation`] whose element type is accessible to generic code.
+/// The reducer to the sum of squared distances from the mean ([`Deviation`]), with the element type as an associated type.
 trait DeviationReducer: Reducer {
     /// Type of the reduced elements.
     type Number: deviation::Number;
@@ -133,7 +133,7 @@ fn with_float32_values(program: &Program) -> Program {
     program
 }
 
-/// Computes the outputs of a planned call of the kernel family `Reduce`.
+/// Computes the outputs of `call`, an operation of the kernel family `Reduce`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce(work) => reduce(call, work),

@@ -19,7 +19,7 @@ struct OutputPart<'o> {
     rows: Option<Scratch>,
 }
 
-/// Computes the outputs of a planned call of the kernel family `Rows`.
+/// Computes the outputs of `call`, an operation of the kernel family `Rows`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     let (inputs, len) = (call.inputs.len(), plan.length);

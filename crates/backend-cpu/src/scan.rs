@@ -34,10 +34,10 @@ const BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
 const MIN_TASK_COLUMNS: usize = 64;
 
-/// Computes the outputs of a planned call of the kernel family `Scan`.
+/// Computes the outputs of `call`, an operation of the kernel family `Scan`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan, .. }) = &call.work else { decline!("not a scan") };
-    // The loop order is that of the output's memory: axes outside the scanned axis, the scanned axis, axes inside it.
+    // The loops follow the memory order of the output: axes outside the scanned axis, the scanned axis, axes inside the scanned axis.
     let inner = plan.out_axis_stride as usize;
     let Some(split) = (0..=plan.lines.len()).rev().find(|&d| plan.lines[d..].iter().product::<usize>() >= inner || plan.len == 1) else {
         decline!("lines that do not follow the output")
@@ -96,8 +96,8 @@ fn select_scan(op: Op, dtype: DType) -> Option<ScanFunction> {
 trait ScanElement: Element {
     /// Accumulator type of sums and products: float32 for 16-bit floats, float64 for float32.
     type Total: Arithmetic;
-    /// Accumulator type of minima and maxima: float32 for 16-bit floats, otherwise the element type. It loses no bits, because minima and
-    /// maxima are exact.
+    /// Accumulator type of minima and maxima: float32 for 16-bit floats, the element type for all others. The accumulator loses no bits,
+    /// because minima and maxima are exact.
     type Exact: Arithmetic;
     fn to_total(self) -> Self::Total;
     fn from_total(total: Self::Total) -> Self;
@@ -107,7 +107,7 @@ trait ScanElement: Element {
     type TestBits: TestBits;
     /// Returns test bits whose highest bit is set if the value, or one of its parts, is infinite or NaN.
     fn non_finite_test_bits(self) -> Self::TestBits;
-    /// Returns test bits whose highest bit is set if a float is zero. For integers that bit is never set.
+    /// Returns test bits whose highest bit is set if the value is a float or complex zero. For integers the highest bit is never set.
     fn zero_test_bits(self) -> Self::TestBits;
 }
 
@@ -156,7 +156,8 @@ macro_rules! running {
 }
 running! { exact bool i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
-    // Adding 1 to an exponent of all ones (infinity, NaN) carries into the highest bit. Subtracting 1 from 0 borrows from it.
+    // Adding 1 to an exponent of all ones (infinity, NaN) carries into the highest bit. Subtracting 1 from the bits of zero sets the
+    // highest bit.
     f64 as f64, f64: v => v, v; v, v; u64: magnitude!(v) + (1 << 52), magnitude!(v).wrapping_sub(1);
     f32 as f64, f32: v => v as f64, v as f32; v, v; u32: magnitude!(v) + (1 << 23), magnitude!(v).wrapping_sub(1);
     f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
@@ -179,14 +180,14 @@ trait ScanOperation<T: Element>: 'static {
     fn to_element(total: Self::Total) -> T;
     fn combine_totals(a: Self::Total, b: Self::Total) -> Self::Total;
     type TestBits: TestBits;
-    /// Returns test bits whose highest bit is set if `result` [is sticky](ScanOperation::is_sticky).
+    /// Returns test bits whose highest bit is set if `result` is sticky: an infinity, a NaN or a zero product.
     fn sticky_bits(result: T) -> Self::TestBits;
     /// Returns whether `result` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn is_sticky(result: T) -> bool {
         Self::sticky_bits(result).is_highest_bit_set()
     }
-    /// Returns whether any of `results` [is sticky](ScanOperation::is_sticky), so that later elements must be computed sequentially.
+    /// Returns whether any of `results` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn any_sticky(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_highest_bit_set()
@@ -257,10 +258,10 @@ fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: El
     Ok(())
 }
 
-/// The scans of [`INTERLEAVED_RUNS`] runs, each started at the run's own first element.
+/// Running totals of [`INTERLEAVED_RUNS`] runs of [`RUN_LEN`] elements. The totals of each run begin at the run's first element.
 type RunScans<A> = [[A; RUN_LEN]; INTERLEAVED_RUNS];
 
-/// A thread's evaluator of the fused program, with a buffer for the scans of runs.
+/// A thread's evaluator of the fused program, with a buffer for the running totals of runs ([`RunScans`]).
 struct Scanner<'c, 'a, T: ScanElement, C: ScanOperation<T>> {
     evaluator: Evaluator<'c, 'a>,
     tile: usize,
@@ -274,11 +275,11 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
     }
 }
 
-/// Scans the elements of `out`, which start at element `start` of the array. `carry` is the total of everything before them in the row.
-/// Returns the total of these elements alone.
+/// Writes the running results to `out`, whose first element is element `start` of the array. `carry` is the total of the row's elements
+/// before `start`. Returns the total of the elements of `out` alone.
 ///
-/// `last` becomes `Some` at the first result that all later ones in the row equal, such as NaN
-/// ([`ScanOperation::is_sticky`]). From there, totals are not used.
+/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::is_sticky`]). From there on, elements are computed
+/// sequentially, `last` holds the previous result, and totals are not used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,
@@ -330,7 +331,8 @@ fn block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>,
     before
 }
 
-/// Loop that scans each of up to [`INTERLEAVED_RUNS`] runs from the run's own first element.
+/// Loop that writes the running totals of up to [`INTERLEAVED_RUNS`] runs of the first field to the second field. The totals of each run
+/// begin at the run's first element.
 struct ScanRuns<'a, T: ScanElement, C: ScanOperation<T>>(&'a [T], &'a mut RunScans<C::Total>, PhantomData<C>);
 
 impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRuns<'_, T, C> {
@@ -364,8 +366,9 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRuns<'_, T, C> {
     }
 }
 
-/// Loop that combines the scans of runs with the block's carry and the total of earlier runs of the block, and writes the elements.
-/// Returns the new total, and whether later elements must be computed sequentially ([`ScanOperation::is_sticky`]).
+/// Loop that combines the running totals of runs with all earlier elements of the row, and writes the results. The fields are the running
+/// totals, the output, the carry of the block, and the total of the block's earlier runs. Returns the new total of the block, and whether
+/// later elements must be computed sequentially ([`ScanOperation::is_sticky`]).
 struct CombineRuns<'a, T: ScanElement, C: ScanOperation<T>>(
     &'a RunScans<C::Total>,
     &'a mut [T],
@@ -438,7 +441,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
             last
         },
     )?;
-    // After a block with a sticky element ([`ScanOperation::is_sticky`]), the rest of the row is computed sequentially.
+    // After a block with a sticky result ([`ScanOperation::is_sticky`]), the rest of the row is computed sequentially.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK_LEN;
         if rest < len {

@@ -1,7 +1,7 @@
 //! Kernel of the family `Scatter`: stores values in the target rows that indices select, or combines the values with those rows.
 //!
 //! Indices are checked before the first write. Each thread owns a range of the target's memory, reads all indices, and applies the values
-//! of its rows in order. The result is that of a loop over the values, for any number of threads.
+//! for its rows in the order of the indices. The result equals that of a sequential loop over the values, for any number of threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,7 @@ use crate::reducers::arithmetic::Arithmetic;
 
 /// Number of indices that are converted to row numbers at a time.
 const INDEX_BLOCK_LEN: usize = 256;
-/// Prefetch distance of single elements, in indices.
+/// Prefetch distance for rows of one element, in indices.
 const PREFETCH_DISTANCE: usize = 16;
 /// Maximum size, in bytes, of a target that is updated without prefetching. A target of this size stays in the cache.
 const MAX_CACHED_BYTES: usize = 1 << 18;
@@ -31,7 +31,7 @@ const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
 /// Minimum number of elements of a long row, for which reading an index costs little compared with writing the row.
 const MIN_LONG_ROW: usize = 32;
 
-/// Computes the outputs of a planned call of the kernel family `Scatter`.
+/// Computes the outputs of `call`, an operation of the kernel family `Scatter`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Scatter(work), [indices, values, ..], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a scatter of values by indices")
@@ -134,7 +134,7 @@ fn write_row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
     }
 }
 
-/// Loops of a scatter. Offsets and strides are in elements.
+/// Loop extents, offsets and strides of a scatter. Offsets and strides are in elements.
 struct Scatter {
     /// Number of rows of the target array. `first` is the offset of row 0, and `stride` the distance between rows.
     extent: usize,
@@ -175,7 +175,7 @@ impl Scatter {
         })
     }
 
-    /// Returns the length of the memory range that a row covers along its axes from `axis` on.
+    /// Returns the length, in elements, of the memory range that a row covers along its axes from `axis` on.
     fn row_span(&self, axis: usize) -> usize {
         let last: isize = self.dims[axis..].iter().zip(&self.target[axis..]).map(|(&n, &stride)| (n as isize - 1) * stride).sum();
         last as usize + 1
@@ -376,8 +376,8 @@ struct RowAxes<'a> {
 }
 
 impl RowAxes<'_> {
-    /// Calls `f` for each element of the row with its offset in the target and in the values. `to` and `from` are the offsets of the first
-    /// element.
+    /// Calls `f` for each element of the row with the element's offset in the target and in the values. `to` and `from` are the offsets of
+    /// the row's first element in the target and in the values.
     fn for_each(self, to: isize, from: isize, f: &mut dyn FnMut(isize, isize)) {
         let (Some((&n, dims)), [step, target @ ..], [value_step, values @ ..]) = (self.dims.split_first(), self.target, self.values) else {
             return f(to, from);
@@ -387,8 +387,9 @@ impl RowAxes<'_> {
         }
     }
 
-    /// Calls `f` for each run along the innermost axis with its length, and its offset and stride in the target and in the values. `to` and
-    /// `from` are the offsets of the first element.
+    /// Calls `f` for each line of elements along the innermost axis: with the line's length, with its offset and stride in the target, and
+    /// with its offset and stride in the values. `to` and `from` are the offsets of the row's first element in the target and in the
+    /// values.
     #[inline(always)]
     fn for_each_run(self, to: isize, from: isize, f: &mut impl FnMut(usize, (isize, isize), (isize, isize))) {
         let (Some((&n, dims)), Some((&step, target)), Some((&value_step, values))) =

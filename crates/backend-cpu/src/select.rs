@@ -16,7 +16,7 @@ const TASK_ELEMENTS: usize = 1 << 15;
 /// Number of elements of the condition per 64-bit word of the bitmap.
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// Computes the outputs of a planned call of the kernel family `Select`.
+/// Computes the outputs of `call`, an operation of the kernel family `Select`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();
@@ -46,7 +46,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done_with_length(total, outputs.into_iter().map(Output::finish))
 }
 
-/// Sets the bit in `words` of every element for which the condition is true. Returns the number of set bits per chunk.
+/// Sets the bit in `words` of every element for which the condition is true. Returns the number of set bits per chunk of [`TASK_ELEMENTS`]
+/// elements.
 fn mark_selected(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile_len();
     threads::map(
@@ -76,7 +77,8 @@ fn pack_bools(holds: &[bool]) -> u64 {
     eights.iter().rev().fold(word, |word, bytes| word << 8 | eight(bytes))
 }
 
-/// Writes `value(i)` to `out` for the index `i` of every set bit of `words`, in order. `counts` are the set bits per chunk.
+/// Writes `value(i)` to `out` for the index `i` of every set bit of `words`, in order. `counts` has the number of set bits per chunk of
+/// [`TASK_ELEMENTS`] elements.
 fn write_selected<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
     let mut tasks = Vec::with_capacity(counts.len());
     for (chunk, (words, &count)) in words.chunks(TASK_ELEMENTS / WORD_BITS).zip(counts).enumerate() {

@@ -59,7 +59,7 @@ impl<'a> CompiledProgram<'a> {
         self.schedule.tile
     }
 
-    /// Returns the loop nest with the program's inputs.
+    /// Returns the loop nest, which holds the program's inputs.
     pub fn nest(&self) -> &Nest<'a> {
         &self.nest
     }
@@ -75,7 +75,7 @@ impl<'a> CompiledProgram<'a> {
     }
 }
 
-/// Returns the input indices of both factors, if the program only multiplies two float inputs or squares one.
+/// Returns the input indices of both factors, if the program only multiplies two float32 or float64 inputs or squares one such input.
 fn find_product_factors(program: &Program) -> Option<[usize; 2]> {
     let (root, inputs) = program.steps.split_last()?;
     let (StepKind::Apply(op), DType::F32 | DType::F64) = (root.kind, root.dtype) else { return None };
@@ -89,7 +89,7 @@ fn find_product_factors(program: &Program) -> Option<[usize; 2]> {
     Some([input(root.args().first()?)?, input(root.args().last()?)?])
 }
 
-/// A fused program over contiguous inputs that fit one tile. Evaluating it gathers no inputs; only constants are prepared.
+/// A fused program over contiguous inputs that fit one tile. The evaluation gathers no inputs and prepares only the constants.
 pub(crate) struct SingleTile<'a> {
     program: &'a Program,
     schedule: Arc<Schedule>,
@@ -128,7 +128,7 @@ impl<'a> SingleTile<'a> {
     }
 }
 
-/// Fills `out` with copies of the one element of `element`.
+/// Fills `out` with copies of the single element in `element`.
 fn fill_repeated(element: Elements, out: ElementsMut) {
     with_bits!(out.dtype(), T => out.typed::<T>().fill(element.typed::<T>()[0]))
 }
@@ -164,7 +164,7 @@ pub(crate) struct Evaluator<'c, 'a> {
 struct BufferedBand {
     /// Whether several rows of the input are gathered at once.
     is_banded: bool,
-    /// First row, number of rows (initially 0), first column and number of columns in the buffer.
+    /// First row in the buffer. `rows` is the number of rows (initially 0), `column` the first column, and `len` the number of columns.
     row: usize,
     rows: usize,
     column: usize,
@@ -213,7 +213,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         evaluator
     }
 
-    /// Gathers the elements `start..start + len` of input `k` into its buffer, together with the following rows if the input is banded.
+    /// Gathers the elements `start..start + len` of input `k` into the input's gather buffer. For an input that is gathered in bands, also
+    /// gathers the following rows of the band.
     fn gather_input(&mut self, k: usize, start: usize, len: usize) {
         let (source, dims) = (&self.compiled.nest.inputs[k], &self.compiled.nest.dims);
         let (block, band) = (&mut self.gathered[k], &mut self.bands[k]);

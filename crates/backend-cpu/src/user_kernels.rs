@@ -25,8 +25,8 @@ pub trait Tile {
     fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
 }
 
-/// Fills `out` by `tile`. If some argument of a [`Math`] function needs it, a second, exact pass follows. Without fused multiply-add, loops
-/// with such functions are not vectorised, so the exact pass is the only one.
+/// Fills `out` by `tile`. A second, exact pass follows if some argument of a [`Math`] function needs it ([`Isa::IS_EXACT_PASS`]). Loops
+/// with such functions are vectorised only with fused multiply-add. At other SIMD levels, the exact pass is the only pass.
 pub fn run<T: Tile>(tile: T, out: ElementsMut) {
     struct FillTile<'t, T>(&'t T);
     impl<T: Tile> FillLoop for FillTile<'_, T> {
@@ -45,7 +45,7 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
     fill(FillTile(&tile), out.typed());
 }
 
-/// Fills `out` at a level at which [`Math`] functions handle all arguments.
+/// Fills `out` in an exact pass ([`ExactPassIsa`]), in which [`Math`] functions handle all arguments.
 #[cold]
 #[inline(never)]
 fn fill_exactly<const FMA: bool, T: Tile>(tile: &T, out: &mut [T::Out]) {
@@ -77,8 +77,8 @@ pub fn compute_in_double<const N: usize>(tile: Loop, args: &[Elements], out: Ele
     }
 }
 
-/// SIMD level at which [`Math`] functions handle all arguments. `FMA` is that of the first pass, so that the exact pass does not change other
-/// elements.
+/// SIMD level of the exact pass, in which [`Math`] functions handle all arguments. `FMA` equals [`Isa::FMA`] of the first pass, so that the
+/// exact pass changes only the elements that need it.
 #[derive(Clone, Copy)]
 pub struct ExactPassIsa<const FMA: bool>;
 
@@ -105,14 +105,14 @@ pub fn whole_array_argument<'a, T: Element>(args: &[Elements<'a>], n: usize) -> 
     all.get(..len).unwrap_or(all)
 }
 
-/// Returns the element of `all` at `index`, clamped to the array. Returns the default value if `all` is empty.
+/// Returns the element of `all` at `index`, which is clamped to the array. Returns the default value if `all` is empty.
 #[inline(always)]
 pub fn at<T: Copy + Default, I: Integer>(all: &[T], index: I) -> T {
     let nearest = Ord::min(Ord::max(index.to_index(), 0) as usize, all.len().saturating_sub(1));
     all.get(nearest).copied().unwrap_or_default()
 }
 
-/// Returns the row of `table` at `index`, clamped to the table.
+/// Returns the row of `table` at `index`, which is clamped to the table.
 #[inline(always)]
 pub fn row<T, const COLUMNS: usize, const ROWS: usize, I: Integer>(table: &[[T; COLUMNS]; ROWS], index: I) -> &[T; COLUMNS] {
     &table[Ord::min(Ord::max(index.to_index(), 0) as usize, ROWS.saturating_sub(1))]
@@ -137,8 +137,8 @@ pub fn polynomial<I: Isa, T: Math, const N: usize>(x: T, coefficients: &[T; N]) 
     }
 }
 
-/// Returns whether loops of user-defined operations are vectorised at this level. Other loops call mathematical functions instead of inlining
-/// them, which makes the program smaller.
+/// Returns whether loops of user-defined operations are vectorised at SIMD level `I`. Loops at other levels call mathematical functions
+/// instead of inlining them, which makes the program smaller.
 const fn is_vectorised<I: Isa>() -> bool {
     I::FMA && !I::IS_EXACT_PASS
 }
@@ -268,7 +268,7 @@ impl Cast<bool> for bool {
 }
 
 /// Mathematical functions of user-defined operations, named as in Rust's standard library. Functions with the parameter `I`, except
-/// `mul_add`, are those of `cuprum-cpu-math`. A function with the parameter `rare` sets it for an argument that needs the exact pass
+/// `mul_add`, are those of `cuprum-cpu-math`. A function with the parameter `rare` sets `rare` for an argument that needs the exact pass
 /// ([`Isa::IS_EXACT_PASS`]).
 pub trait Math: Number {
     /// Returns whether the value is NaN.

@@ -71,7 +71,7 @@ enum MissAction {
 }
 
 /// Returns the action for a call whose kernels, with the key `key`, are not in the cache. If `may_decline`, the call may decline while its
-/// kernels are compiled in the background. Otherwise it compiles them itself.
+/// kernels are compiled in the background. Otherwise the calling thread compiles the kernels.
 fn choose_miss_action(key: &[u8], may_decline: bool) -> MissAction {
     if !may_decline {
         return MissAction::CompileNow;
@@ -90,8 +90,8 @@ fn lock_background_threads() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
     BACKGROUND_THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a background thread, and joins threads that have ended. The new thread is joined before the process ends. Returns whether it
-/// could be started.
+/// Starts a background thread, and joins threads that have ended. The new thread is joined before the process ends. Returns whether the new
+/// thread could be started.
 fn spawn_compile_thread(compile: impl FnOnce() + Send + 'static) -> bool {
     let Ok(thread) = thread::Builder::new().name("cuprum-compile".into()).spawn(compile) else { return false };
     let mut threads = lock_background_threads();
@@ -144,8 +144,8 @@ impl Drop for BackgroundJobRecord {
 /// Returns the kernels for a key. Compiles them from `source` if they are not in the cache.
 ///
 /// If `takes_long` is set and the settings allow it, a background thread compiles. Calls then decline with a temporary reason until the
-/// compilation has ended. If a source does not compile with the installed CCCL, its calls decline with a permanent reason, and it is not
-/// compiled again.
+/// compilation has ended. If a source does not compile with the installed CCCL, its calls decline with a permanent reason, and the source
+/// is not compiled again.
 ///
 /// # Errors
 /// No compiler or headers, or an error of the CUDA driver.

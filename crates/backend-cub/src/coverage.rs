@@ -29,7 +29,7 @@ pub struct Coverage {
     pub case: &'static str,
     /// The dtype of the input.
     pub dtype: DType,
-    /// The reason to decline, or `None` if CUB supports the call.
+    /// The reason why CUB declines the call, or `None` if CUB supports the call.
     pub declined: Option<String>,
 }
 

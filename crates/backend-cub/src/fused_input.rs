@@ -13,8 +13,8 @@ pub fn check_program(program: &Program) -> Result<(), Reason> {
 
 /// Returns how a kernel reads `inputs`, which start at `addresses`, and how many elements a thread loads at once.
 ///
-/// The number is 16 bytes divided by the largest element size of the inputs with stride 1, if all these inputs are aligned for such loads.
-/// Otherwise a thread loads one element at a time.
+/// This number of elements is 16 bytes divided by the largest element size of the inputs with stride 1, if all these inputs are aligned for
+/// such loads. Otherwise a thread loads one element at a time.
 pub fn vector_access(inputs: &[StoredArray], addresses: &[u64]) -> (Access, usize) {
     let repeated = Access::of_flat_inputs(inputs).repeated;
     let streamed = || inputs.iter().zip(addresses).enumerate().filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, pair)| pair);

@@ -1,4 +1,5 @@
-//! Execution of a call: describes the call, compiles its kernels, and launches them. `unsafe` is allowed here for the launch.
+//! Execution of a call: checks whether CUB supports the call, compiles its kernels, and launches them. `unsafe` is allowed here for the
+//! launch.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::source::Source;
 /// Name of the accelerator.
 pub const ACCELERATOR_NAME: &str = "cub";
 
-/// A call that CUB can run, reduced to the facts that determine its kernels.
+/// The parameters of a call that determine its kernels.
 pub trait KernelRequest {
     /// Returns the cache key of the compiled kernels.
     fn kernel_key(&self) -> KernelKey<'_>;
@@ -46,8 +47,8 @@ pub struct LaunchContext<'a> {
     kernels: CompiledKernels,
 }
 
-/// Describes a call, compiles its kernels and launches them. Declines if `describe` returns a reason, or if the kernels do not compile or
-/// are still being compiled in the background.
+/// Converts `call` to a request by `describe`, then compiles the kernels of the request and launches them. Declines the call if `describe`
+/// returns a reason. Also declines if the kernels do not compile or are still being compiled in the background.
 ///
 /// `describe` receives the address of the first element of each input.
 pub fn describe_and_launch<R: KernelRequest>(

@@ -7,7 +7,7 @@
 //! `launch` declares the kernel parameters and queues the kernels. All families share the modules at the top level: `source` assembles
 //! sources, `compile` compiles them, and the shared `launch` module runs these steps for a call.
 //!
-//! `unsafe` is denied here. It is allowed only in the modules marked below and in the `launch` modules of the families.
+//! `unsafe` code is denied by default. Modules that need it have an `allow` attribute with the reason.
 
 #![deny(unsafe_code)]
 

@@ -33,7 +33,7 @@ pub trait KernelParameters {
     fn declaration() -> Vec<ParameterCheck>;
 }
 
-/// A device address, as a C++ pointer. It may be null (0) if the kernel does not use the parameter.
+/// A device address, as a C++ pointer. The address may be null (0) if the kernel does not use the parameter.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct DevicePointer(pub u64);

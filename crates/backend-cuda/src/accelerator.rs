@@ -1,5 +1,5 @@
-//! The accelerator `cuda`, which provides NVIDIA GPUs as devices and has fallback kernels for all calls on them. It requires the NVIDIA
-//! driver and NVRTC, and uses cuBLAS, cuFFT and cuSOLVER if they are installed.
+//! The accelerator `cuda`, which provides NVIDIA GPUs as devices. It has fallback kernels for the operations on these devices. The NVIDIA
+//! driver and NVRTC are required; cuBLAS, cuFFT and cuSOLVER are used if they are installed.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUDA)
 }
 
-/// Extra operations that kernels for elementwise programs accept: `take` and user-defined operations.
+/// Capabilities of kernels that evaluate fused elementwise expressions: `take` inside an expression, and user-defined operations.
 const EXTRA_PROGRAM_OPS: &[Capability] = &[FusedTake, UserDefined];
 
 /// The kernels of the accelerator. A kernel whose `ops` are set serves only these operations of its family.
@@ -48,7 +48,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Fill, fill::run_call),
     Kernel::new(Family::Copy, copy::run_call).writes_targets(),
     Kernel::new(Family::Random, random::run_call),
-    // These kernels run a `take` that is not fused. Inside a fused expression, `take` is a step of the program.
+    // The gather kernels run a `take` that is not part of a fused expression.
     Kernel::new(Family::Gather, gather::run_call),
     Kernel::new(Family::Scatter, scatter::run_call).capabilities(&[ReproducibleScatterSum, UnorderedScatterSum]).writes_targets(),
     Kernel::new(Family::Contract, contract::run_call).capabilities(&[OverlappingWindows]),

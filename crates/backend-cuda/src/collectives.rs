@@ -29,7 +29,7 @@ pub(crate) const NCCL: CollectiveLibrary = CollectiveLibrary {
     join,
 };
 
-/// Maximum time for which the end of the process waits for the queued exchanges of a communicator.
+/// Maximum time for which the end of the process waits for the queued sends and receives of a communicator.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// The communicators of this process, which [`close_all`] closes.
@@ -77,7 +77,7 @@ impl Communicator for NcclCommunicator {
             let layout = Layout::contiguous(&[send.nbytes])?.with_offset(send.byte_offset);
             StoredArray::new(DType::U8, layout, send.buffer.clone())
         };
-        // The arrays live until the exchange is queued. Their memory is freed in stream order.
+        // `arrays` must live until the sends are queued. The memory is then freed in stream order, after the sends.
         let arrays = sends.iter().map(bytes).collect::<Result<Vec<StoredArray>>>()?;
         let mut sent = Vec::new();
         for (send, array) in sends.iter().zip(&arrays) {

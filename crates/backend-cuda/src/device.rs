@@ -1,7 +1,7 @@
 //! Implementation of the core crate's device interface for CUDA: memory, host copies, synchronisation, timing. The module also has helpers
-//! for the kernels of this and other crates, which return the context, the addresses and the errors of a [`Call`].
+//! for kernel functions of this and other crates, such as the device addresses of a [`Call`]'s inputs.
 //!
-//! Work is queued on this thread's stream of the context ([`Context::stream`]). The functions [`pointer_to_read`] and [`memory_to_read`]
+//! Work is queued on the calling thread's current stream ([`Context::stream`]). The functions [`pointer_to_read`] and [`memory_to_read`]
 //! make that stream wait for work on other streams that writes the array. The array may be dropped once the work that reads the array is
 //! queued.
 
@@ -36,7 +36,7 @@ pub struct CudaBuffer {
 }
 
 impl CudaBuffer {
-    /// Allocates `bytes` bytes of uninitialised memory on `device`, aligned to 256 bytes, in the order of this thread's stream.
+    /// Allocates `bytes` bytes of uninitialised memory on `device`, aligned to 256 bytes, in stream order on this thread's current stream.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if there is too little memory, and other errors of the driver. All errors name the function `op`.
@@ -45,7 +45,7 @@ impl CudaBuffer {
         Ok(Arc::new(CudaBuffer { memory, device }))
     }
 
-    /// Wraps `memory` as a buffer for core.
+    /// Wraps `memory` as a buffer of the core crate.
     pub(crate) fn new(memory: DeviceBuffer) -> Arc<CudaBuffer> {
         let device = memory.context().device();
         Arc::new(CudaBuffer { memory, device })
@@ -61,7 +61,7 @@ impl CudaBuffer {
         self.memory.pointer()
     }
 
-    /// Returns the driver's buffer, for copies and fills.
+    /// Returns the underlying device memory, which the driver's copies and fills take.
     pub fn memory(&self) -> &DeviceBuffer {
         &self.memory
     }
@@ -155,7 +155,7 @@ pub fn pointer_to_read(array: &StoredArray) -> Result<u64> {
     memory_to_read(array).map(|buffer| element_0_address(buffer, array))
 }
 
-/// Returns the address of element 0 of each of `arrays`, as [`pointer_to_read`] does.
+/// Calls [`pointer_to_read`] for each of `arrays` and returns the addresses.
 pub fn pointers_to_read(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     let mut addresses = SmallVec::new();
     for array in arrays {
@@ -196,7 +196,7 @@ pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
     allocate(call, spec.layout.size().saturating_mul(spec.dtype.itemsize()))
 }
 
-/// Returns the address of the first element of output `n` of `call` in `buffer`. It is a multiple of 16.
+/// Returns the address of the first element of output `n` of `call` in `buffer`. The address is a multiple of 16.
 pub fn output_address(call: &Call, n: usize, buffer: &CudaBuffer) -> u64 {
     let spec = &call.outputs[n];
     buffer.pointer() + (spec.layout.offset() * spec.dtype.itemsize()) as u64
@@ -223,7 +223,8 @@ pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> 
     call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
-/// Records that the work of `call`, which is queued, writes `outputs` and reads the inputs of the call.
+/// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Work on other streams and reports of faults use
+/// the record.
 pub(crate) fn record_outputs(call: &Call, outputs: &[Arc<CudaBuffer>]) {
     recent_work::record_operation(call.op);
     DeviceBuffer::record_written(outputs.iter().map(|b| &b.memory));
@@ -325,8 +326,8 @@ const LINALG_FAILURES: [LinAlgFailure; 5] = [
     LinAlgFailure::NotFinite,
 ];
 
-/// Returns the fault code for a matrix without a decomposition or solution. The kernel reports the index of the matrix as the value of the
-/// fault, and the batch size as the length of the fault.
+/// Returns the fault code for `failure`, such as a singular matrix. A kernel that reports this code stores the index of the matrix as the
+/// value of the fault, and the batch size as the length.
 pub(crate) fn linalg_fault_code(failure: LinAlgFailure) -> u64 {
     FIRST_LINALG_FAULT + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
 }
@@ -362,7 +363,7 @@ fn fault_error(code: u64, operation_id: u64, value: i64, size: usize) -> Error {
     }
 }
 
-/// An open CUDA device, as the core crate's device driver.
+/// An open CUDA device, which implements the core crate's trait [`DeviceDriver`].
 pub(crate) struct CudaDevice {
     context: &'static Context,
     device: Device,
@@ -386,7 +387,8 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>> {
-        // During a capture, the data are uploaded outside the graph. They are a constant that is in place before the graph first runs.
+        // During a graph capture, the upload runs on the default stream, outside the graph. Every launch of the graph then reads the data
+        // as a constant.
         if stream.is_capturing() {
             return Stream::default_of(self.device).scope(|| self.upload(bytes, Stream::default_of(self.device)));
         }
@@ -512,7 +514,8 @@ impl DeviceDriver for CudaDevice {
                 self.context.copy_from_pinned(&memory, source)?;
                 Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
             };
-            // During a capture, the copy runs outside the graph. The data are a constant that is in place before the graph first runs.
+            // During a graph capture, the copy runs on the default stream, outside the graph. Every launch of the graph then reads the data
+            // as a constant.
             let uploaded = if stream.is_capturing() { Stream::default_of(self.device).scope(upload) } else { upload() };
             return Some(uploaded.map_err(self.convert_error("to_device")));
         }
@@ -527,7 +530,7 @@ impl DeviceDriver for CudaDevice {
     }
 }
 
-/// A captured graph, as the core crate's device graph.
+/// A captured CUDA graph, which implements the core crate's trait [`DeviceGraph`].
 struct CudaGraph {
     graph: driver::Graph,
     device: Device,
@@ -548,7 +551,7 @@ impl DeviceGraph for CudaGraph {
     }
 }
 
-/// A CUDA event with timing, as the core crate's device event.
+/// A CUDA event with timing, which implements the core crate's trait [`DeviceEvent`].
 struct CudaEvent {
     event: driver::Event,
     device: Device,

@@ -9,10 +9,10 @@
 //! The modules, lowest layer first. Each module imports only from modules that this list names before it or in the same line:
 //!
 //! - `sys`, `stream_order`, `free_blocks`, `recent_work`: the C interface, and logic that does not call the driver.
-//! - `primary_context`, `probe`: primary contexts and lost devices, the check of the driver.
+//! - `primary_context`, `probe`: primary contexts, lost devices, and the detection of the driver.
 //! - `stream_table`, `memory::memory_state`, `context`, `per_device`: [`Context`] and its state.
 //! - `streams`, `stream_mark`, `event`, `in_flight`: current stream, waits, events.
-//! - `memory`: reclaim, blocks, buffers, copies between buffers.
+//! - `memory`: allocation, buffers, copies between buffers, and the return of free memory to the device.
 //! - `fault`, `capture`: faults of kernels, graphs.
 //! - `scratch`, `staging`, `pinned`, `synchronize`: buffers, copies and waits that use all layers above.
 

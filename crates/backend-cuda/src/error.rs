@@ -4,14 +4,15 @@
 
 use crate::driver::sys::CUresult;
 
-/// The result type of functions of this crate whose errors do not name the operation that called them.
+/// The result type of this crate's functions. The error type [`CudaError`] does not name the operation that failed.
 pub type Result<T> = std::result::Result<T, CudaError>;
 
 /// An error of the CUDA driver, the compiler NVRTC, or a CUDA library.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
-    /// A driver call failed. The error may be that of earlier asynchronous work, because any later call returns such errors.
+    /// A driver call failed. The cause may be asynchronous work queued earlier, because the driver returns errors of such work from later
+    /// calls.
     #[error("{call} failed: {name} ({code})")]
     Driver {
         /// Name of the driver function.
@@ -31,7 +32,7 @@ pub enum CudaError {
         /// The first source line with an error, as `number | text`, if the log names a line of the program or of an in-memory header.
         source_line: Option<String>,
     },
-    /// The device has no memory left, or the memory limit is reached, even after the pool returned its free blocks.
+    /// The device has no memory left, or the memory limit is reached, even after the memory pool returned its free blocks to the driver.
     #[error("out of GPU memory: {requested} bytes requested, {used} in use by arrays, limit {limit}")]
     OutOfMemory {
         /// Size of the failed allocation, in bytes.
@@ -119,7 +120,7 @@ impl CudaError {
         }
     }
 
-    /// Returns whether more free device memory may prevent this error.
+    /// Returns whether the cause of this error may be too little free device memory.
     pub fn is_out_of_memory(&self) -> bool {
         const CUFFT_ALLOC_FAILED: u32 = 2;
         const CUBLAS_ALLOC_FAILED: u32 = 3;

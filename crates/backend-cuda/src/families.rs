@@ -1,5 +1,5 @@
-//! The kernels of the accelerator `cuda`, one module per family of operations. The module `kernel` finds kernel functions by key, and
-//! compiles those that it does not find.
+//! The kernels of the accelerator `cuda`, one module per operation family. The module `kernel` looks up compiled kernel functions by key,
+//! and compiles those that are missing.
 
 #[allow(unsafe_code)] // kernel launches
 pub mod contract;

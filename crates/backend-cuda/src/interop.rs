@@ -1,4 +1,4 @@
-//! Device memory and streams that this crate shares with other CUDA libraries: addresses in and out, and [`cudarc`]'s slices.
+//! Device memory and streams that this crate shares with other CUDA libraries, as device addresses or as [`cudarc`]'s slices.
 //!
 //! No function blocks the host or copies elements, except that [`DevicePointer::for_writing`] copies an array if other owners share its
 //! memory. The primary context of the device is shared: CUDA's runtime, PyTorch, CuPy and cudarc use it too.
@@ -19,8 +19,9 @@
 //!   memory are idle, this happens at once. Otherwise it happens in a later call that allocates new memory or waits, on any thread.
 //! - Dropping a [`DevicePointer`] or [`SharedSlice`] orders the reuse of the memory after the work queued so far on its stream. Without a
 //!   stream, the drop blocks until the device is idle.
-//! - A fault of a kernel, such as an index out of bounds, is reported to readers of the array, not to the other library. Call
-//!   [`Device::synchronize`](cuprum_core::Device::synchronize) before handing out an array if that matters.
+//! - A fault of a kernel, such as an index out of bounds, is reported to readers of the array, not to the other library. To rule out
+//! faults,
+//!   call [`Device::synchronize`](cuprum_core::Device::synchronize) before giving an array to another library.
 //! - These functions return an error during the capture of a graph, except [`raw_stream`].
 
 mod cuda_slice;

@@ -68,7 +68,7 @@ impl<T> LaunchCache<T> {
     #[cold]
     pub fn insert(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, value: T) {
         let entry = CachedValue { flags: key.flags.clone(), program: key.program.cloned(), value };
-        // The table is not changed if it is borrowed already, or if the thread is ending.
+        // If the launch cache is borrowed already, or if the thread is ending, the value is not stored.
         let _ = table.try_with(|LaunchCache(slots)| {
             if let Ok(mut slots) = slots.try_borrow_mut() {
                 slots.resize_with(SLOT_COUNT, || None);

@@ -1,18 +1,18 @@
-//! The CUDA backend of cuprum. Every CUDA library is loaded at run time, after a probe. The build needs no CUDA library.
+//! The CUDA backend of cuprum. All CUDA libraries are loaded at run time, so the build needs none of them.
 //!
 //! The modules, lowest layer first:
 //!
 //! - [`driver`]: contexts, streams, memory, copies, events, graph capture.
 //! - [`compile`]: library search, NVRTC, the disk cache of kernels, loaded modules and launches.
-//! - [`codegen`]: CUDA C++ for expressions, and the keys of the kernels.
-//! - [`families`]: the kernels of each family of calls.
+//! - [`codegen`]: CUDA C++ source for fused expressions.
+//! - [`families`]: the kernels of each operation family, such as maps, reductions and sorts.
 //! - [`user_kernels`]: kernels that the user writes.
 //! - [`interop`]: memory and streams of other CUDA libraries.
 //!
 //! [`device`] implements the core crate's device interface, [`launch_cache`] caches kernels per thread, and [`accelerator`] registers the
 //! accelerator `cuda` and NCCL, which the module `collectives` binds.
 //!
-//! `unsafe` is denied here and allowed only in the modules marked with a reason.
+//! `unsafe` code is denied by default. Each module that needs it has an `allow` attribute with the reason.
 
 #![deny(unsafe_code)]
 

@@ -193,9 +193,9 @@ impl RawSource {
         std::iter::once(&self.text).chain(self.headers.iter().map(|(_, text)| text)).map(String::as_str)
     }
 
-    /// Returns whether the compiler may read files, whose contents are not in the cache key. It may if there are folders for `#include`, if
-    /// an option names files or folders, or if an `#include` names an absolute path or a macro. If this method returns false, the compiler
-    /// does not search the working directory.
+    /// Returns whether the compiler may read files, whose contents are not in the cache key. The compiler may read files if there are
+    /// folders for `#include`, if an option names files or folders, or if an `#include` names an absolute path or a macro. If this method
+    /// returns false, the compiler does not search the working directory.
     fn reads_files(&self) -> bool {
         // The operand of `#include` may be a macro, or a comment may precede it. Such an operand may name any file.
         let is_relative = |operand: &str| operand.strip_prefix(['"', '<']).is_some_and(|name| !name.starts_with('/'));
@@ -253,7 +253,7 @@ impl RawModule {
         self.device
     }
 
-    /// Returns the kernel `name`. For a kernel that is not `extern "C"`, this is a string that was passed to
+    /// Returns the kernel `name`. For a kernel that is not `extern "C"`, `name` is a string that was passed to
     /// [`RawSource::with_name_expression`].
     ///
     /// # Errors
@@ -268,7 +268,7 @@ impl RawModule {
         self.module.function(self.mangled_name(name)).map_err(|e| self.not_found("kernel", name, e))
     }
 
-    /// Returns the `__device__` or `__constant__` variable `name`. For a variable outside the global namespace, this is a string that was
+    /// Returns the `__device__` or `__constant__` variable `name`. For a variable outside the global namespace, `name` is a string that was
     /// passed to [`RawSource::with_name_expression`].
     ///
     /// # Errors
@@ -282,8 +282,8 @@ impl RawModule {
         self.lowered.iter().find(|(expression, _)| expression == name).map_or(name, |(_, lowered)| lowered)
     }
 
-    /// Converts an error of the lookup of a kernel or variable. `what` tells which of the two. For a missing symbol, the message lists the
-    /// module's name expressions.
+    /// Converts `error`, which a lookup of the symbol `name` returned. `what` is the word for the symbol in the message: `kernel` or
+    /// `variable`. For a missing symbol, the message lists the module's name expressions.
     fn not_found(&self, what: &str, name: &str, error: CudaError) -> Error {
         const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
         if !matches!(error, CudaError::Driver { code: NOT_FOUND, .. }) {

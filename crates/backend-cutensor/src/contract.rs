@@ -33,15 +33,15 @@ fn describe_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, R
     Operation { kind: OperationKind::Contract(precision), data, inputs, output: describe_operand(&plan.out, &out.layout) }.check_operands()
 }
 
-/// Returns whether several axes have stride 1.
+/// Returns whether several axes with more than one element have stride 1.
 fn reads_overlapping_windows(layout: &Layout) -> bool {
     layout.strides().iter().zip(layout.shape()).filter(|(stride, extent)| **stride == 1 && **extent > 1).count() > 1
 }
 
 /// Returns the description of input `n`, whose array is `array`.
 ///
-/// A mode is an axis in cuTENSOR's terms. A broadcast mode (stride 0) is left out if the other operand and the output have it. Any other
-/// broadcast mode is a reason to decline.
+/// A mode is an axis in cuTENSOR's terms. A broadcast mode (stride 0) is left out if the other operand and the output have this mode. Any
+/// other broadcast mode is a reason to decline.
 fn describe_input(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<OperandDescription, Reason> {
     let (modes, other) = if n == 0 { (&plan.a, &plan.b) } else { (&plan.b, &plan.a) };
     let layout = array.layout();

@@ -1,6 +1,7 @@
 //! cuTENSOR on one device: library handle, creation of plans, execution. `unsafe` is allowed here for calls of the library.
 //!
-//! If the library refuses an operation, the call declines, so that the accelerator `cuda` serves it. A failed device is an error.
+//! If the library refuses an operation, this accelerator declines the call, and the accelerator `cuda` serves it. A failed device is an
+//! error.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -79,7 +80,7 @@ impl LibraryError {
     }
 }
 
-/// A cuTENSOR handle for one device. It lives as long as the process.
+/// A cuTENSOR handle for one device, which lives as long as the process.
 pub struct Handle {
     raw: sys::Handle,
     library: &'static Library,
@@ -202,7 +203,7 @@ impl Handle {
         let operation = self.operation_descriptor(key)?;
         let mut scalar: c_int = 0;
         let (scalar_ptr, scalar_size) = ((&raw mut scalar).cast(), size_of::<c_int>());
-        // SAFETY: the descriptor is alive. This attribute is a cudaDataType_t, an enum with the size of an int.
+        // SAFETY: the descriptor is alive. The scalar type attribute is a cudaDataType_t, an enum with the size of an int.
         let status =
             unsafe { (functions.operation_get_attribute)(self.raw, operation.raw, sys::OPERATION_SCALAR_TYPE, scalar_ptr, scalar_size) };
         check_status("cutensorOperationDescriptorGetAttribute", status)?;
@@ -216,7 +217,7 @@ impl Handle {
         let preference = LibraryObject { raw, destroy: functions.destroy_plan_preference };
         if variant.rank > 0 {
             let rank = std::ptr::from_ref(&variant.rank).cast();
-            // SAFETY: the preference is alive. This attribute is an int32.
+            // SAFETY: the preference is alive. The kernel rank attribute is an int32.
             let status = unsafe {
                 (functions.plan_preference_set_attribute)(self.raw, preference.raw, sys::PREFERENCE_KERNEL_RANK, rank, size_of::<i32>())
             };
@@ -236,7 +237,7 @@ impl Handle {
 
         let mut workspace = 0u64;
         let (out, size) = ((&raw mut workspace).cast(), size_of::<u64>());
-        // SAFETY: the plan is alive. This attribute is a uint64_t.
+        // SAFETY: the plan is alive. The workspace size attribute is a uint64_t.
         let status = unsafe { (functions.plan_get_attribute)(self.raw, plan.raw, sys::PLAN_REQUIRED_WORKSPACE, out, size) };
         check_status("cutensorPlanGetAttribute", status)?;
         Ok(Plan { object: plan, scalar, workspace })
@@ -297,8 +298,8 @@ impl Handle {
         let workspace = device::allocate(call, plan.workspace as usize)?;
         let (_output, written) = new_output(call, &key.operation)?;
         let at = OperandAddresses { inputs, output: written, workspace: workspace.pointer() };
-        // SAFETY: the caller has checked that the inputs are inside their buffers, and `new_output` has checked the output. Buffers are freed
-        // in stream order, after the launch.
+        // SAFETY: the caller has checked that the inputs are inside their buffers, and `new_output` has checked the output. Buffers are
+        // freed in stream order, after the launch.
         let launch = || unsafe { self.launch_plan(key.operation.kind, plan, factors, &at) };
         launch()?;
         let driver = cuprum_core::device::driver(call.device)?;
@@ -350,7 +351,7 @@ impl Handle {
     }
 }
 
-/// Device addresses of a launch. `inputs` are in the order of the operands; unused ones are 0.
+/// Device addresses of a launch. `inputs` are in the order of the operands; unused addresses are 0.
 struct OperandAddresses {
     inputs: [u64; 3],
     output: u64,
@@ -447,7 +448,8 @@ pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray],
     }
     let descriptor_count = operation.inputs.len();
     let mut alignments: SmallVec<[u32; 3]> = inputs.iter().take(descriptor_count).map(|a| address_alignment(*a)).collect();
-    // The operand C of an elementwise operation has the descriptor of the output D, so both must have its alignment.
+    // The operand C of an elementwise operation has the descriptor of the output D. This descriptor must state an alignment that both
+    // operands have.
     let alignment_of_c = inputs.iter().take(arrays.len()).skip(descriptor_count).map(|a| address_alignment(*a));
     alignments.push(alignment_of_c.fold(MAX_ALIGNMENT, u32::min));
     let key = PlanKey { operation, alignments };
@@ -468,8 +470,8 @@ pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray],
     };
     let (output, written) = new_output(call, &key.operation)?;
     let at = OperandAddresses { inputs, output: written, workspace: workspace.pointer() };
-    // SAFETY: all elements of each tensor are inside its buffer. Buffers are freed in stream order, and the launch is queued before any of them
-    // is dropped.
+    // SAFETY: all elements of each tensor are inside its buffer. Buffers are freed in stream order, and the launch is queued before any of
+    // them is dropped.
     match unsafe { handle.launch_plan(kind, plan, factors, &at) } {
         Ok(()) => device::done(call, [output]),
         Err(error) => Ok(Outcome::Declined(error.decline_reason(handle, call)?)),

@@ -1,9 +1,9 @@
 //! The accelerator `cutensor` for CUDA devices, built on NVIDIA cuTENSOR 2, which is loaded at run time.
 //!
-//! It serves contractions, sums and products over any axes, and elementwise expressions and copies with transposed operands.
+//! The accelerator serves contractions, sums and products over any axes, and elementwise expressions and copies with transposed operands.
 //!
-//! The family modules (`contract`, `copy`, `map`, `reduce`) translate a call to an `Operation` or decline it. `handle` creates
-//! plans and runs them. `unsafe` is denied here and allowed only in the modules marked below.
+//! The family modules (`contract`, `copy`, `map`, `reduce`) translate a call to an `Operation` or decline it. `handle` creates plans and
+//! runs them. `unsafe` code is denied by default. Modules that need it have an `allow` attribute with the reason.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Finds and loads `libcutensor.so.2`, once per process. It links cuBLASLt without a path, so cuBLASLt is loaded first.
+//! Finds and loads `libcutensor.so.2`, once per process. cuTENSOR links cuBLASLt without a path, so cuBLASLt is loaded first.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use cuprum_backend_cuda::libraries::{self, LibrarySpec, Loaded, Missing};
 
 use crate::sys::{self, ComputeDescriptors, Functions};
 
-/// The loaded library. It is never closed, because it owns threads and exit handlers.
+/// The loaded cuTENSOR library. The library is never closed, because it owns threads and exit handlers.
 #[derive(Debug)]
 pub struct Library {
     /// The functions of the C interface.
@@ -62,8 +62,8 @@ pub fn load(driver_major: u32) -> Result<Library, Missing> {
 
 /// Loads cuBLASLt and cuTENSOR.
 ///
-/// Both must have the same CUDA major version, but cuTENSOR's file name does not contain its version. Major versions are therefore tried in
-/// turn, the newest first.
+/// Both libraries must have the same CUDA major version, but cuTENSOR's file name does not contain this version. Major versions are
+/// therefore tried in turn, the newest first.
 fn load_both(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<Loaded>, Loaded), Missing> {
     libraries::locate(spec)?;
     let mut first_failure = None;

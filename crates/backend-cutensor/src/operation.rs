@@ -1,8 +1,8 @@
 //! Descriptions of cuTENSOR operations as plain values: operands, operators and precision. cuTENSOR calls an axis a mode. A mode is
 //! identified by a number, and operands that have the same mode are indexed together along it.
 //!
-//! cuTENSOR's rules (`cutensor.h`): extents and strides are positive, an operand has each mode at most once, and elements of an operand do not
-//! overlap. A [`Call`] that breaks them declines with a [`Reason`].
+//! cuTENSOR's rules (`cutensor.h`): extents and strides are positive, an operand has each mode at most once, and elements of an operand do
+//! not overlap. This accelerator declines a [`Call`] that breaks these rules, with a [`Reason`].
 
 use std::hash::{Hash, Hasher};
 

@@ -1,7 +1,7 @@
 //! A bounded cache of cuTENSOR plans with least-recently-used eviction.
 //!
-//! Creating a plan runs the library's heuristics, which takes far longer than a lookup. The cache is generic over the plan type, so that tests
-//! need no library.
+//! Creating a plan runs the library's heuristics, which takes far longer than a lookup. The cache is generic over the plan type, so that
+//! tests need no library.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -53,7 +53,7 @@ impl<P> PlanCache<P> {
 
     /// Returns the plan for a key, or creates it with `make`.
     ///
-    /// Threads that miss at the same time each create a plan, and the cache keeps the first. Errors are not cached.
+    /// If several threads find no plan at the same time, each creates a plan, and the cache keeps the first. Errors are not cached.
     pub fn get_or_make<E>(&self, key: &PlanKey, make: impl FnOnce() -> Result<P, E>) -> Result<Arc<P>, E> {
         let fingerprint = key.operation.fingerprint(&key.alignments);
         if let Some(plan) = self.get(fingerprint, key) {

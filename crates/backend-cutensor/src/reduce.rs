@@ -62,8 +62,8 @@ fn describe_call(call: &Call) -> Result<Operation, Reason> {
     Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check_operands()
 }
 
-/// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. Callers pass the kept axes
-/// first, so that they have equal modes in input and output.
+/// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. Callers pass the kept
+/// axes first, so that they have equal modes in input and output.
 fn describe_operand<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> OperandDescription {
     OperandDescription::new(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
 }

@@ -221,7 +221,8 @@ functions! {
     create_reduction = "cutensorCreateReduction":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;
-    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, the operator between A and C, precision.
+    /// Arguments: handle, out, then (descriptor, modes, unary operator) of A and C, (descriptor, modes) of D, the operator between A and C,
+    /// precision.
     create_elementwise_binary = "cutensorCreateElementwiseBinary":
         fn(Handle, *mut OperationDescriptor, TensorDescriptor, *const i32, Operator, TensorDescriptor, *const i32, Operator,
            TensorDescriptor, *const i32, Operator, ComputeDescriptor) -> Status;

@@ -60,7 +60,7 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the size of all files that `words` bind, in bytes; `None` if it is unknown, as for standard input.
+/// Returns the size of all files that `words` bind, in bytes. Returns `None` if a size is unknown, as for standard input.
 pub(crate) fn size_of_files(words: &[String]) -> Option<u64> {
     let mut total = 0;
     for word in words {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The value of `--mesh`.
 #[derive(Clone, Copy, Debug)]
 enum MeshChoice {
-    /// This number of ranks on the device.
+    /// A mesh of the given number of ranks on the device.
     Ranks(usize),
     /// One rank for each process that a launcher has started.
     Processes,

@@ -168,7 +168,7 @@ fn run_script(script: &Script, session: &mut Session, output: &Option<Output>) -
         }
         (Some(output), _) if output.takes_named_arrays() => Outcome::Names(assigned().collect()),
         (_, Some(value)) => Outcome::Value(value),
-        // If the last statement has no value, a file of one array receives the variable that it assigned.
+        // If the last statement has no value, a file of one array receives the variable that the statement assigned.
         (Some(_), None) => match last_assigned(script).and_then(|name| session.get(name)) {
             Some(value) => Outcome::Value(value.clone()),
             None => return Err(Failure::bad_input("nothing to write: the script has no value")),

@@ -1,8 +1,8 @@
 //! Failures on request, for tests.
 //!
 //! Code that may fail for reasons outside the program calls [`fails`] or [`io_failure`] at a [`Point`] first. Without the feature
-//! `fault-injection`, no operation fails on request. With it, [`with_failure`] makes one operation of a kind fail, so that a test can
-//! fail each operation of a program in turn.
+//! `fault-injection`, no operation fails on request. With the feature, [`with_failure`] makes one operation of a kind fail, so that a test
+//! can fail each operation of a program in turn.
 //!
 //! ```
 //! # extern crate cuprum_core as cuprum;
@@ -53,7 +53,7 @@ pub enum Point {
 }
 
 impl Point {
-    /// All kinds.
+    /// All kinds of operations.
     pub const ALL: [Point; 13] = [
         Point::HostMemory,
         Point::FileOpen,

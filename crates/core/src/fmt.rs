@@ -85,7 +85,7 @@ pub fn set_printoptions(options: PrintOptions) {
 /// assert_eq!(third.to_string(), "[0.33333333]");
 /// ```
 pub fn with_printoptions<R>(options: PrintOptions, f: impl FnOnce() -> R) -> R {
-    /// Restores the options when `f` returns or panics.
+    /// A guard that restores the previous print options when it is dropped, also after a panic.
     struct RestoreOptions(PrintOptions);
     impl Drop for RestoreOptions {
         fn drop(&mut self) {
@@ -169,8 +169,8 @@ impl fmt::Display for Scalar {
 }
 
 impl fmt::LowerExp for Scalar {
-    /// Formats the number as Rust's `{:e}` does, with a precision as in `{:.2e}`. A bool is 0 or 1; the parts of a complex number follow each
-    /// other.
+    /// Formats the number as Rust's `{:e}` does, with a precision as in `{:.2e}`. A bool is formatted as 0 or 1. The real and imaginary
+    /// parts of a complex number follow each other.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Scalar::Bool(value) => fmt::LowerExp::fmt(&u8::from(value), f),

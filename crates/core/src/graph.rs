@@ -60,7 +60,7 @@ impl Graph {
     /// Captures the work that `f` queues on `device`, as [`Graph::capture`] does for the current device.
     ///
     /// # Errors
-    /// As for [`Graph::capture`].
+    /// The errors of [`Graph::capture`].
     pub fn capture_on<R: Evaluate>(device: Device, f: impl FnOnce() -> Result<R>) -> Result<(Graph, R)> {
         struct AbandonOnDrop(Option<Stream>);
         impl Drop for AbandonOnDrop {
@@ -124,7 +124,7 @@ impl Graph {
         let stream = self.stream()?;
         let mut values = values.to_device(self.device)?.contiguous()?;
         if Arc::ptr_eq(values.stored()?.buffer(), target.buffer()) {
-            values = values.copy()?; // the ranges may overlap
+            values = values.copy()?; // `values` and `input` may overlap in their common buffer
         }
         let values = values.stored()?;
         let item = input.dtype().itemsize();

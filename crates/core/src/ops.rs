@@ -1,7 +1,7 @@
 //! Operations, one file per family: definitions of ops, result shapes and dtypes, public functions and methods, and compositions of other
 //! operations.
 //!
-//! These functions check, plan and dispatch. Kernels are in the backends.
+//! The functions check their arguments, plan calls and dispatch them. Kernels are in the backends.
 
 pub mod assignment;
 pub mod bin_rules;

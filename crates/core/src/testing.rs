@@ -28,8 +28,8 @@ use crate::scalar::Scalar;
 /// The default is [`Tolerance::EXACT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tolerance {
-    /// Maximum distance in units in the last place (ULP) of the expected element. The unit of a complex element is that of its larger part.
-    /// For float16 and bfloat16, which are computed in float32, a value above 1 counts as 1.
+    /// Maximum distance in units in the last place (ULP) of the expected element. For a complex element, the unit is that of the real or
+    /// imaginary part with the larger magnitude. For float16 and bfloat16, which are computed in float32, a value above 1 counts as 1.
     pub ulp: f64,
     /// Additional distance: this number, times the machine epsilon of the accumulator dtype, times the scale of the element; see
     /// [`compare_scaled`].
@@ -129,7 +129,7 @@ pub fn compare(got: &NdArray, want: &NdArray, tolerance: Tolerance) -> Result<()
 /// The scale of a sum is the sum of the magnitudes of its terms. If `scales` is empty, the scale is the magnitude of the expected element.
 ///
 /// # Errors
-/// As for [`compare`].
+/// The errors of [`compare`].
 pub fn compare_scaled(got: &NdArray, want: &NdArray, tolerance: Tolerance, scales: &[f64]) -> Result<(), Difference> {
     let dtype = want.dtype();
     if got.dtype() != dtype {

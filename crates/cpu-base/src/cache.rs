@@ -31,8 +31,8 @@ pub fn prefetch_line<T>(address: *const T) {
     let _ = address;
 }
 
-/// Prefetches as many bytes as `part` has, from the address `lines` cache lines after the start of `part`. This helps loops that read
-/// several arrays at once, for which the hardware prefetcher starts late.
+/// Prefetches as many bytes as `part` has, from the address `lines` cache lines after the start of `part`. The prefetch helps loops that
+/// read several arrays at once, for which the hardware prefetcher starts late.
 ///
 /// Callers test [`benefits_from_prefetch`] before the loop. A test inside the loop would make the compiler spill the loop's accumulators to
 /// the stack, even on processors for which the test is false.
@@ -52,7 +52,7 @@ pub fn prefetch_at_distance<T>(part: &[T], lines: usize) {
 pub struct Prefetch {
     /// Address of the next element that the loop reads.
     at: *const u8,
-    /// Distance in bytes from the next element to the memory that is prefetched. 0 selects the page-alternating order instead.
+    /// Distance in bytes from the next element to the memory that is prefetched. The value 0 selects the page-alternating order.
     distance: usize,
 }
 
@@ -87,9 +87,10 @@ impl Prefetch {
         benefits_from_prefetch().then_some(Prefetch { at: address, distance: 0 })
     }
 
-    /// Returns the prefetching state for a first loop over the `bytes` bytes at `address`, if a second loop then reads as many bytes after
-    /// them. On processors that [benefit from prefetching](benefits_from_prefetch), the first loop prefetches in page-alternating order. On
-    /// other processors it prefetches the memory of the second loop, because the pause between the loops stops the hardware prefetcher.
+    /// Returns the prefetching state for a loop over the `bytes` bytes at `address` that precedes a second loop. The second loop reads the
+    /// next `bytes` bytes of memory. On processors that [benefit from prefetching](benefits_from_prefetch), the first loop prefetches in
+    /// page-alternating order. On other processors the first loop prefetches the memory of the second loop, because the pause between the
+    /// loops stops the hardware prefetcher.
     #[inline]
     pub fn for_memory_after(address: *const u8, bytes: usize) -> Prefetch {
         Prefetch { at: address, distance: if benefits_from_prefetch() { 0 } else { bytes } }
@@ -153,7 +154,7 @@ impl NonTemporal {
     #[inline(always)]
     pub unsafe fn copy_lines(&self, from: *const u8, to: *mut u8, count: usize) {
         self.used.set(true);
-        // SAFETY: the caller guarantees the contract of `streaming_stores::copy_lines`, which is that of this method.
+        // SAFETY: `streaming_stores::copy_lines` has the same safety contract as this method, and the caller guarantees it.
         unsafe { streaming_stores::copy_lines(from, to, count) };
     }
 }

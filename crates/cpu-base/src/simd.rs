@@ -1,5 +1,5 @@
 //! Run-time choice of SIMD level. Each loop is compiled once per level, and the copy for the highest level that the processor supports is
-//! called. Development builds use at most AVX2, which saves a third of their build time. Their loops are not vectorised at any level.
+//! called. Development builds use at most AVX2, which saves a third of the build time. Loops in development builds are not vectorised.
 //!
 //! Arithmetic gives equal results at every level, because the compiler never fuses a multiplication and an addition into one instruction.
 //! Only functions that test [`Isa::FMA`] (`cuprum-cpu-math`) may differ between levels, in the last place.
@@ -96,12 +96,12 @@ pub fn level_name() -> &'static str {
 
 /// Properties, known at compile time, of the SIMD [`Level`] that a loop is compiled for.
 pub trait Isa: Copy {
-    /// Whether `mul_add` is one instruction. Otherwise `mul_add` is a library call, which prevents vectorisation.
+    /// Whether `mul_add` is one instruction. If false, `mul_add` is a library call, which prevents vectorisation.
     const FMA: bool;
-    /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers, as operands need the others.
+    /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers. Operands need the other half.
     const REGISTER_BYTES: usize;
     /// Whether the loop is the second, exact pass of mathematical functions. If false, the loop is vectorised and may give wrong results
-    /// for rare arguments, such as very large ones. A second pass then computes them exactly.
+    /// for rare arguments, such as very large numbers. A second pass then recomputes these results exactly.
     const IS_EXACT_PASS: bool = false;
 }
 
@@ -146,8 +146,8 @@ pub trait Loop {
     const HAS_AVX512_VERSION: bool = true;
     /// Runs the loop and returns its result.
     fn run(self) -> Self::Output;
-    /// Runs the loop on x86-64 processors without AVX2, which are rare. The result is that of `run`; implementations may use shorter,
-    /// slower code.
+    /// Runs the loop on x86-64 processors without AVX2, which are rare. The result equals the result of `run`; implementations may use
+    /// shorter, slower code.
     #[inline(always)]
     fn run_without_avx2(self) -> Self::Output
     where
@@ -157,12 +157,12 @@ pub trait Loop {
     }
 }
 
-/// A loop that only fills a slice. The slice is a parameter of `run`, so the compiler knows that no input or table overlaps the slice. It
-/// then emits no overlap checks and may use gather instructions on tables.
+/// A loop that only fills a slice. The slice is a parameter of `run`, so the compiler knows that no input or table overlaps the slice. The
+/// compiler then emits no overlap checks and may use gather instructions on tables.
 pub trait FillLoop {
     /// Element type of the slice that the loop fills.
     type Item;
-    /// Whether the loop is also compiled for AVX-512, as in [`Loop::HAS_AVX512_VERSION`].
+    /// Whether the loop is also compiled for AVX-512 (see [`Loop::HAS_AVX512_VERSION`]).
     const HAS_AVX512_VERSION: bool = true;
     /// Whether the loop has no vector instructions at any level, so that one copy suffices.
     const IS_SCALAR_ONLY: bool = false;

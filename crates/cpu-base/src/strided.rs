@@ -86,8 +86,9 @@ impl CopyGrid {
     }
 }
 
-/// Copies the elements of `grid`, from index `from` of `source` to index `to` of `target`. Rows contiguous on both sides are copied
-/// whole. Sides contiguous along different axes are transposed. Other layouts are copied in blocks whose cache lines stay in L1.
+/// Copies the elements of `grid`, from index `from` of `source` to index `to` of `target`. Rows that are contiguous in `source` and in
+/// `target` are copied whole. If `source` and `target` are contiguous along different axes, the copy transposes blocks. Other layouts are
+/// copied in blocks whose cache lines stay in L1.
 pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &CopyGrid) {
     const BLOCK_SIDE: usize = 32;
     if grid.height == 0 || grid.width == 0 {

@@ -88,8 +88,8 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     Ok(f())
 }
 
-/// Returns the number of threads for work of `cost` elementary operations. It grows as long as a further thread saves more time than waking
-/// it takes.
+/// Returns the number of threads for work of `cost` elementary operations. The number grows as long as a further thread saves more time
+/// than its wake-up takes.
 #[inline]
 pub fn threads_for_cost(cost: usize) -> usize {
     if cost < MIN_PARALLEL_COST {
@@ -155,11 +155,11 @@ fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
     }
 }
 
-/// Calls `body` for every item like [`for_each`] and returns the results in the order of the items. An allocation that fails is an error,
-/// because broadcast inputs may have very many items.
+/// Calls `body` for every item like [`for_each`] and returns the results in the order of the items. A failed allocation is returned as an
+/// error, because broadcast inputs may have very many items.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`], before any work.
+/// [`Error::OutOfMemory`], before the first call of `body`.
 pub fn map<I: Send, S, R: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,

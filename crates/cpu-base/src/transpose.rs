@@ -11,8 +11,8 @@ const GROUP_ROWS: usize = 4 * BLOCK_SIDE;
 /// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] cache lines per row, and padding that keeps rows out of the
 /// same cache sets, the buffer takes 24 KiB for elements of 4 bytes.
 const STAGE_ROWS: usize = 8 * BLOCK_SIDE;
-/// Number of cache lines per row of the staging buffer. If they hold fewer than [`BLOCK_SIDE`] elements, a row has [`BLOCK_SIDE`] elements
-/// instead.
+/// Number of cache lines per row of the staging buffer. A row always has at least [`BLOCK_SIDE`] elements, even if these cache lines hold
+/// fewer.
 const STAGE_LINES: usize = 2;
 /// Prefetch distance, in blocks of [`BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does not
 /// recognise a stride as long as a matrix row.
@@ -181,30 +181,32 @@ mod x86 {
 
     use crate::transpose::BLOCK_SIDE;
 
-    /// Transposes a block of 16 x 16 elements of 4 bytes as four blocks of 8 x 8 in AVX2 registers. `ss` and `ts` are the row strides.
+    /// Transposes a block of 16 x 16 elements of 4 bytes as four blocks of 8 x 8 in AVX2 registers. `ss` and `ts` are the row strides in
+    /// elements.
     pub(super) fn transpose_block_of_32_bits(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
         for i in (0..BLOCK_SIDE).step_by(8) {
             for j in (0..BLOCK_SIDE).step_by(8) {
-                // SAFETY: callers pass pointers to whole 16 x 16 blocks and have checked for AVX2; `i` and `j` are 0 or 8.
+                // SAFETY: `transpose_blocks` passes pointers to whole 16 x 16 blocks, and `transpose_area` has checked for AVX2; `i` and
+                // `j` are 0 or 8.
                 unsafe { transpose_8x8(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
             }
         }
     }
 
-    /// Transposes a block of 16 x 16 elements of 8 bytes as sixteen blocks of 4 x 4 in AVX2 registers. `ss` and `ts` are the row
-    /// strides.
+    /// Transposes a block of 16 x 16 elements of 8 bytes as sixteen blocks of 4 x 4 in AVX2 registers. `ss` and `ts` are the row strides in
+    /// elements.
     pub(super) fn transpose_block_of_64_bits(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
         for i in (0..BLOCK_SIDE).step_by(4) {
             for j in (0..BLOCK_SIDE).step_by(4) {
-                // SAFETY: callers pass pointers to whole 16 x 16 blocks and have checked for AVX2; `i` and `j` are multiples of 4 below
-                // 16.
+                // SAFETY: `transpose_blocks` passes pointers to whole 16 x 16 blocks, and `transpose_area` has checked for AVX2; `i` and
+                // `j` are multiples of 4 below 16.
                 unsafe { transpose_4x4(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
             }
         }
     }
 
-    /// Transposes 8 x 8 elements of 4 bytes from `s` to `t`, with the row strides `ss` and `ts`. Moves bits only, whatever the element
-    /// type.
+    /// Transposes 8 x 8 elements of 4 bytes from `s` to `t`. `ss` and `ts` are the row strides in elements. Moves bits only, whatever the
+    /// element type.
     ///
     /// # Safety
     /// 8 rows of 8 elements are valid at `s` and `t`.
@@ -227,8 +229,8 @@ mod x86 {
         }
     }
 
-    /// Transposes 4 x 4 elements of 8 bytes from `s` to `t`, with the row strides `ss` and `ts`. Moves bits only, whatever the element
-    /// type.
+    /// Transposes 4 x 4 elements of 8 bytes from `s` to `t`. `ss` and `ts` are the row strides in elements. Moves bits only, whatever the
+    /// element type.
     ///
     /// # Safety
     /// 4 rows of 4 elements are valid at `s` and `t`.

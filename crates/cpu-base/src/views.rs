@@ -90,7 +90,7 @@ impl<'a> Elements<'a> {
         Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, life: PhantomData })
     }
 
-    /// Returns a view of the elements of `array`, which is C-contiguous.
+    /// Returns a view of the elements of the C-contiguous array `array`.
     #[inline]
     pub fn contiguous(array: &'a StoredArray) -> Result<Elements<'a>> {
         Ok(Elements::buffer(array)?.slice(array.layout().offset(), array.layout().size()))
@@ -245,11 +245,11 @@ impl<'a> ElementsMut<'a> {
         }
         if T::DTYPE == DType::Bool {
             // SAFETY: `ptr` points to `len` initialised bytes. A previous owner of the memory may have left bytes other than 0 and 1;
-            // the mask makes them valid bools.
+            // `clear_high_bits` makes them valid bools.
             clear_high_bits(unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) });
         }
-        // SAFETY: as in `Elements::typed`, with exclusive access. Output and scratch memory is initialised, and any bytes are valid for
-        // every type but bool, whose bytes are masked above.
+        // SAFETY: the conditions on `ptr` and `len` are those of `Elements::typed`, and access is exclusive. Output and scratch memory is
+        // initialised. Any bytes are valid for every type but bool, for which `clear_high_bits` makes them valid.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.len) }
     }
 
@@ -307,7 +307,7 @@ fn not_aligned(host: &HostBuffer, dtype: DType) -> Error {
     Error::backend("cpu", "buffer", message)
 }
 
-/// Returns `error` with the name of `call`'s operation added, if it is an out-of-memory error.
+/// Adds the name of `call`'s operation to `error` if `error` is an out-of-memory error. Returns other errors unchanged.
 pub fn add_op_to_error(call: &Call, error: Error) -> Error {
     match error {
         Error::OutOfMemory { device, requested, used, limit, .. } => {
@@ -317,7 +317,7 @@ pub fn add_op_to_error(call: &Call, error: Error) -> Error {
     }
 }
 
-/// Memory for an output or for intermediate values of a call.
+/// Memory for one output of an operation, or for intermediate values.
 pub struct Output {
     buffer: Arc<dyn Buffer>,
     dtype: DType,
@@ -325,8 +325,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Allocates output `n` of `call`. If the output has a target (an existing buffer that the call writes to), takes all elements of that
-    /// buffer instead.
+    /// Allocates output `n` of `call`. If the output has a target (an existing buffer that the call writes to), returns all elements of
+    /// that buffer without an allocation.
     pub fn allocate(call: &Call, n: usize) -> Result<Output> {
         let buffer = call.allocate_output(n)?;
         let dtype = call.outputs[n].dtype;

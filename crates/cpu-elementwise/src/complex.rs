@@ -192,8 +192,8 @@ fn log_abs(z: C) -> f64 {
     size.ln()
 }
 
-/// Returns `factor * e^x * (re + i im)`, which overflows only if a part of the result does. `|re|` and `|im|` are at most 1, `factor` is
-/// 1 or 0.5.
+/// Returns `factor * e^x * (re + i im)`. Intermediate values overflow only if a part of the result overflows. `|re|` and `|im|` are at most
+/// 1, `factor` is 1 or 0.5.
 fn scaled_exp(mut x: f64, mut factor: f64, mut re: f64, mut im: f64) -> C {
     // If e^x alone would overflow, first multiplies by `e^EXP_LIMIT`, at most twice. The result can be finite, because `re` or `im` may be
     // as small as the least subnormal number.

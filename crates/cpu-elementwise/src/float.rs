@@ -1,11 +1,11 @@
-//! Operations on real floats. Their results in NumPy 2 differ from those of Rust's operators.
+//! Operations on real floats whose results in NumPy 2 differ from the results of Rust's operators.
 
 /// Arithmetic of float32 and float64 with NumPy's results.
 pub(crate) trait Real: Copy {
     /// Returns `floor(self / b)` as `npy_divmod` does: derived from the exact remainder, so that it agrees with [`Real::remainder`].
     fn floor_divide(self, b: Self) -> Self;
-    /// Returns the remainder with the sign of `b`. For finite `self` and infinite `b` it is `self`, or `b` if the signs differ. `self % 0`
-    /// is NaN.
+    /// Returns the remainder with the sign of `b`. If `self` is finite and `b` infinite, the remainder is `self`, or `b` if the signs
+    /// differ. `self % 0` is NaN.
     fn remainder(self, b: Self) -> Self;
     /// Returns the maximum, or the first NaN if either operand is NaN.
     fn larger(self, b: Self) -> Self;

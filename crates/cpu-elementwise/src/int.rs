@@ -1,4 +1,4 @@
-//! Integer operations whose results in NumPy 2 differ from those of Rust's operators.
+//! Integer operations whose results in NumPy 2 differ from the results of Rust's operators.
 
 /// Arithmetic of integers with NumPy's results: it wraps and never panics.
 pub(crate) trait Int: Copy {
@@ -43,7 +43,8 @@ macro_rules! common {
         }
         #[inline(always)]
         fn lcm(self, b: Self) -> Self {
-            // The greatest common divisor is 0 for two zeros. It may be the magnitude of `MIN`, which only the unsigned type holds.
+            // The greatest common divisor is 0 for two zeros. The divisor may be the magnitude of `MIN`, which only the unsigned type
+            // holds.
             let divisor = self.gcd(b).$magnitude();
             self.$magnitude().checked_div(divisor).unwrap_or(0).wrapping_mul(b.$magnitude()) as Self
         }
@@ -81,7 +82,7 @@ macro_rules! common {
     };
 }
 
-// Signed 16-bit integers are divided as 32-bit ones, which takes half the time.
+// Signed 16-bit integers are divided as 32-bit integers, which takes half the time.
 macro_rules! signed {
     ($($t:ty as $wide:ty),*) => {$(
         impl Int for $t {

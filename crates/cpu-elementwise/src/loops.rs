@@ -94,8 +94,8 @@ impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
     }
 }
 
-/// Recomputes by [`Unary::apply_rare`] the elements whose argument is rare ([`Unary::is_rare`]). The vectorised loop gave wrong results for
-/// them.
+/// Recomputes by [`Unary::apply_rare`] the elements whose argument is rare ([`Unary::is_rare`]), for which the vectorised loop gives wrong
+/// results.
 #[cold]
 #[inline(never)]
 fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
@@ -170,8 +170,8 @@ pub(crate) fn binary_kernel<F: Binary>() -> SelectedKernel {
     SelectedKernel { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
 }
 
-/// Returns the kernel of `where` for a dtype whose bits are those of `T`. The kernel selects the second argument where the first is true,
-/// and the third elsewhere.
+/// Returns the kernel of `where` for `dtype`, whose elements have the same size as `T`. The kernel selects the second argument where the
+/// first is true, and the third elsewhere.
 pub(crate) fn where_kernel<T: Element>(dtype: DType) -> SelectedKernel {
     fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
         fill(WhereLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());

@@ -37,8 +37,8 @@ pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: 
 }
 
 /// Returns the axis that the first pass transforms, or `None` if there is none. For [`FftKind::RealToComplex`] it is the halved axis, along
-/// which only non-negative frequencies exist. Otherwise it is the last axis with a complex transform, or the halved axis if there is no
-/// other.
+/// which only non-negative frequencies exist. For other kinds it is the last axis with a complex transform. If there is no such axis, it is
+/// the halved axis.
 pub fn first_axis(request: &Fft) -> Option<usize> {
     match request.kind {
         FftKind::Complex => request.axes.iter().copied().max(),
@@ -47,7 +47,8 @@ pub fn first_axis(request: &Fft) -> Option<usize> {
     }
 }
 
-/// Transforms to an output of extents `shape`. `T` is the type of real numbers and of the parts of complex numbers.
+/// Transforms `values`, or the values in `out` if `values` is `None`, into `out` of extents `shape`. `T` is the type of real numbers and of
+/// the parts of complex numbers.
 fn run<T: Real>(request: &Fft, shape: &[usize], values: Option<&StoredArray>, out: ElementsMut) -> Result<()>
 where
     Complex<T>: Element + Pod,

@@ -32,7 +32,7 @@ pub(crate) trait LineTransform<T>: Sync {
     fn scale(value: &mut Self::Out, factor: T);
 }
 
-/// Returns the error for a plan of the wrong kind, or for lengths that a library refuses.
+/// Returns the error for a plan of the wrong kind, or for lengths that rustfft or realfft refuses.
 fn plan_error(what: impl std::fmt::Display) -> Error {
     Error::backend("cpu", "fft", what)
 }
@@ -111,7 +111,8 @@ impl<T: Real> LineTransform<T> for RealToHalf<T> {
     }
 }
 
-/// Transforms of real numbers, with the results for all frequencies (`fft`). Results for negative frequencies are conjugates of the others.
+/// Transforms of real numbers, with the results for all frequencies (`fft`). Results for negative frequencies are the conjugates of results
+/// for positive frequencies.
 pub(crate) struct RealToFull<T> {
     half: RealToHalf<T>,
     inverse: bool,
@@ -176,8 +177,8 @@ impl<T: Real> LineTransform<T> for HalfToReal<T> {
         self.0.get_scratch_len()
     }
     fn run(&self, input: &mut [Complex<T>], output: &mut [T], scratch: &mut [Complex<T>]) -> Result<()> {
-        // The spectrum of real numbers is real at frequency 0 and, for an even length, at half the length. NumPy ignores imaginary parts
-        // there; realfft returns an error for them.
+        // The spectrum of real numbers is real at frequency 0 and, for an even length, at half the length. NumPy ignores imaginary parts at
+        // these frequencies. realfft would return an error if they are not zero.
         input[0].im = T::zero();
         if self.0.len().is_multiple_of(2) {
             input[self.0.len() / 2].im = T::zero();

@@ -24,7 +24,7 @@ const PANEL_BYTES: usize = 128 << 10;
 const MIN_PANEL_ROW_BYTES: usize = 128;
 /// Maximum number of lines (1-D slices) that are gathered and transformed together as a panel.
 const MAX_PANEL_LINES: usize = 64;
-/// Approximate cost in elementary operations of one element, per factor of two in the length of the transform.
+/// Approximate cost of transforming one element, in elementary operations, per factor of two in the length of the transform.
 const COST_PER_ELEMENT_AND_DOUBLING: usize = 2;
 /// Number of tasks per thread. Several tasks per thread balance the load.
 const TASKS_PER_THREAD: usize = 4;
@@ -132,7 +132,8 @@ struct Workspace<T: Real, L: LineTransform<T>> {
 }
 
 impl<T: Real, L: LineTransform<T>> Workspace<T, L> {
-    /// Allocates panels of `count` lines. Rows are written directly to the output, so they need no output panel.
+    /// Allocates panels of `count` lines. If `is_rows` is true, results are written directly to rows of the output, and no output panel is
+    /// needed.
     fn new(transform: &L, count: usize, is_rows: bool) -> Result<Workspace<T, L>> {
         Ok(Workspace {
             input: HostVec::new(count * transform.len_in())?,

@@ -30,7 +30,7 @@ use self::matrix_function::FunctionArgument;
 use self::schur::SchurForm;
 use self::widen::Widen;
 
-/// Computes the outputs of a planned call of the kernel family `Linalg`.
+/// Computes the outputs of `call`, an operation of the kernel family `Linalg`.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
     if call.inputs.iter().any(|b| b.dtype() != a.dtype()) {

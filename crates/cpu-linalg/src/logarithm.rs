@@ -69,7 +69,7 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
         root.copy_from_slice(next);
         roots += 1;
     };
-    // The diagonal of the root minus 1 is computed without cancellation.
+    // The diagonal of `root - 1` is computed without cancellation.
     let x = root;
     (0..n).for_each(|i| x[i * n + i] = root_minus_one(t[i * n + i], roots));
     log.fill(C::ZERO);
@@ -117,7 +117,7 @@ fn multiply_triangular(a: &[C], b: &[C], to: &mut [C], n: usize) {
 
 /// Returns the bound on the norm of `x` that decides the degree of the Padé approximant. For non-normal matrices, norms of powers of `x`
 /// give a smaller bound than the norm of `x` (theorem 2.3 of the paper). Degrees 1 and 2 use the norms of powers 2 and 3, higher degrees
-/// those of powers 3 and 4.
+/// the norms of powers 3 and 4.
 fn effective_norm(x: &[C], square: &mut [C], power: &mut [C], n: usize) -> f64 {
     let norm = norm_1(x, n);
     if norm <= PADE_MAX_NORMS[0] {

@@ -139,8 +139,8 @@ fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: Ma
         solve_unit_lower_triangular_in_place(lower, block.rb_mut().subrows_mut(first, n - first), Par::Seq);
         solve_upper_triangular_in_place(factors, block, Par::Seq);
     });
-    // The factors belong to the matrix with interchanged rows. Interchanging the columns of their inverse gives the inverse of the original
-    // matrix.
+    // The factors belong to the matrix with interchanged rows. Interchanging the columns of that matrix's inverse gives the inverse of the
+    // original matrix.
     for (i, &pivot) in pivots.iter().enumerate().rev() {
         if i != pivot {
             let (left, right) = x.rb_mut().split_at_col_mut(pivot);

@@ -60,7 +60,7 @@ impl ComplexSchurForm {
                 self.triangularize_block(n, i);
             }
         });
-        // Replaces imaginary parts of -0.0 by 0.0, so that eigenvalues on a branch cut are on its upper side.
+        // Replaces imaginary parts of -0.0 by 0.0, so that eigenvalues on a branch cut are on the upper side of the cut.
         self.t.iter_mut().step_by(n + 1).filter(|v| v.im == 0.0).for_each(|v| v.im = 0.0);
     }
 

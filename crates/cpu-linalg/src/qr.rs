@@ -60,7 +60,7 @@ fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_,
             let end = start + columns.ncols();
             columns.rb_mut().subrows_mut(start, end - start).diagonal_mut().fill(T::one());
             // These columns of the identity are zero from row `end` on. Panels of reflections that start at row `end` or below do not
-            // change them.
+            // change the columns.
             for first in (0..k.min(end)).step_by(block).rev() {
                 let (rows, width) = (m - first, block.min(k - first));
                 let panel = basis.submatrix(first, first, rows, width);

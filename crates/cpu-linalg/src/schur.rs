@@ -1,8 +1,8 @@
 //! Schur decompositions, computed in double precision.
 //!
-//! faer reduces a matrix to Hessenberg form and then iterates. Its iteration for one matrix is private, so the public QZ iteration is
-//! applied to the pair of the matrix and the identity. It gives `a = q @ s @ zᴴ` and `1 = q @ p @ zᴴ`. The triangular matrix `p` is
-//! unitary, and therefore diagonal up to rounding errors. It follows that `a = z @ (pᴴ @ s) @ zᴴ`.
+//! faer reduces a matrix to Hessenberg form and then iterates. faer's iteration for one matrix is private, so the public QZ iteration is
+//! applied to the pair of the matrix and the identity. The QZ iteration gives `a = q @ s @ zᴴ` and `1 = q @ p @ zᴴ`. The triangular matrix
+//! `p` is unitary, and therefore diagonal up to rounding errors. It follows that `a = z @ (pᴴ @ s) @ zᴴ`.
 
 use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
 use cuprum_core::{Call, Complex, Outcome, Result};
@@ -24,8 +24,8 @@ use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
 use crate::widen::Widen;
 
-/// Tolerance for the magnitudes on the diagonal of `p`, which are 1 for a unitary `p`. The deviation is larger if the iteration did not
-/// converge.
+/// Tolerance for the deviation from 1 of the magnitudes on the diagonal of `p`. A unitary `p` has magnitudes of 1. A larger deviation shows
+/// that the iteration did not converge.
 const UNITARITY_TOLERANCE: f64 = 1e-6;
 /// Maximum number of runs of the QZ iteration for one matrix.
 const MAX_QZ_RUNS: usize = 20;
@@ -43,7 +43,8 @@ pub(crate) trait SchurForm: Field<Base = f64> {
     fn standardize(t: &mut [Self], z: &mut [Self], n: usize);
 }
 
-/// Returns the parameters of the iteration. They disable the blocked algorithm, so every step is the QZ step of Moler and Stewart.
+/// Returns the parameters of the QZ iteration. The parameters disable the blocked algorithm, so every step is the QZ step of Moler and
+/// Stewart.
 fn qz_parameters<W: SchurForm>() -> GeneralizedSchurParams {
     let mut parameters = <GeneralizedSchurParams as Auto<W>>::auto();
     parameters.blocking_threshold = usize::MAX;

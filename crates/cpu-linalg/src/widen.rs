@@ -1,7 +1,7 @@
 //! Double-precision types in which iterative decompositions are computed.
 //!
-//! Singular values and eigenvalues of float32 are computed in float64, those of complex64 in complex128. The iterations of faer are then
-//! compiled for two types instead of four, and results of single precision are more exact.
+//! Singular values and eigenvalues of float32 matrices are computed in float64, and those of complex64 matrices in complex128. The
+//! iterations of faer are then compiled for two types instead of four, and results of single precision are more exact.
 
 use cuprum_core::{Complex, Element};
 

@@ -53,9 +53,9 @@ fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     let middle = mantissa * window(1) + (low >> 64);
     let high = (mantissa * window(0) + (middle >> 64)) as u64;
     let quadrants = (high as u128) << 64 | middle & u64::MAX as u128;
-    // The first two bits of the product are the number of whole quarter turns. Its other bits are read as a signed fraction from -1/2 to
-    // 1/2 of a quarter turn. If the fraction is negative, the number of quarter turns is one higher, which rounds to the nearest multiple
-    // of pi/2.
+    // The first two bits of the product are the number of whole quarter turns. The other bits of the product are read as a signed fraction
+    // from -1/2 to 1/2 of a quarter turn. If the fraction is negative, the number of quarter turns is one higher, which rounds to the
+    // nearest multiple of pi/2.
     let fraction = (quadrants << 2 | (low & u64::MAX as u128) >> 62) as i128;
     let quadrant = (high >> 62) + (fraction < 0) as u64;
     let head = fraction as f64;

@@ -122,7 +122,8 @@ fn split_exponent_from(x: f64, first: u64) -> (f64, f64) {
     const ONE_BITS: u64 = 1f64.to_bits();
     let exponent = x.to_bits().wrapping_add(ONE_BITS - first) >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE_BITS));
-    // The exponent becomes the lowest mantissa bits of a float64, because few SIMD levels convert 64-bit integers.
+    // The exponent bits become the lowest mantissa bits of a float64 and are converted by a subtraction. Few SIMD levels have an
+    // instruction that converts 64-bit integers.
     const MANTISSA_SHIFT: f64 = (1u64 << 52) as f64;
     (m, f64::from_bits(exponent | MANTISSA_SHIFT.to_bits()) - (MANTISSA_SHIFT + 1023.0))
 }
@@ -168,7 +169,8 @@ fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: 
     sum + (n.madd::<I>(T::of(scale_2[1]), low) + rest)
 }
 
-/// Returns the logarithm of any `x` in the base in which `scale_2` is the logarithm of 2 and `scale` that of e (`None`: 1).
+/// Returns the logarithm of any `x` in some base. In that base, `scale_2` is the logarithm of 2, and `scale` is the logarithm of e (`None`:
+/// 1).
 #[inline(always)]
 fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let (normal, extra) = x.normalized();

@@ -9,7 +9,7 @@ use crate::real::{Real, fast_two_sum, polynomial, select, select_one_pair};
 
 /// A float format (float32 or float64) with powers of non-negative numbers.
 pub trait Power: Logarithm {
-    /// Returns `a^y` for `a >= 0`. The result is 1 if `a` is 1 or `y` is 0, even if the other is NaN.
+    /// Returns `a^y` for `a >= 0`. The result is 1 if `a` is 1 or `y` is 0, even if the other argument is NaN.
     fn power<I: Isa>(a: Self, y: Self) -> Self;
 }
 
@@ -61,8 +61,8 @@ impl Power for f64 {
         let head = log_special_cases(a, head);
         let exponent = y * head;
         let low = y.madd::<I>(low, y.fma::<I>(head, -exponent));
-        // The low part may be NaN if the exponential overflows or underflows, or if the product `y * head` overflowed. It is ignored in
-        // these cases.
+        // The low part may be NaN if the exponential overflows or underflows, or if the product `y * head` overflowed. In these cases the
+        // low part is ignored.
         let is_one = (y == 0.0) | (a == 1.0);
         let low = select((exponent.abs() < 800.0) & !is_one, low, 0.0);
         let exponent = select(is_one, 0.0, exponent).clamped(-746.0, 710.0);
@@ -81,7 +81,7 @@ pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
     let shifted = size + shift;
     let is_whole = shifted - shift == size;
     let power = T::power::<I>(x.abs(), y).times_odd_sign(x, select(is_whole, shifted, zero));
-    // Negative finite `x` has a real power only for integer `y`; -0 and -inf have one for every `y`.
+    // Negative finite `x` has a real power only for integer `y`; -0 and -inf have a real power for every `y`.
     let is_root = (x < zero) & (x >= -T::MAX_FINITE) & !is_whole;
     select(is_root, T::of(f64::NAN), power)
 }

@@ -74,7 +74,7 @@ pub trait Real:
     /// Returns the quadrant after `turn`.
     fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
 
-    /// Returns the nearest integer, ties to even. The range of `self` is that of [`Real::nearest_quarter_turn`].
+    /// Returns the nearest integer, ties to even. `|self|` must be at most half of [`Real::ALL_INTEGERS_FROM`].
     #[inline(always)]
     fn nearest_integer(self) -> Self {
         self.nearest_quarter_turn().0
@@ -140,7 +140,7 @@ macro_rules! real {
             }
             #[inline(always)]
             fn nearest_quarter_turn(self) -> (Self, QuarterTurns<Self>) {
-                // 1.5 * 2^(number of mantissa bits). Adding it leaves no fraction bits, so the sum is rounded to an integer.
+                // 1.5 * 2^(number of mantissa bits). A sum with this number has no fraction bits, so the addition rounds to an integer.
                 const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + ROUNDING_SHIFT;
                 (shifted - ROUNDING_SHIFT, QuarterTurns(shifted))
@@ -218,8 +218,8 @@ real!(f64, u64, 52, 1023.0, fma_with_exact_product_f64, {
     ASIN_COEFFICIENTS = &c::ASIN_F64;
 });
 
-/// Returns `a` if `condition` holds, otherwise `b`. Both are computed: a branch, even one that LLVM removes later, can duplicate all code
-/// after the branch.
+/// Returns `a` if `condition` holds, otherwise `b`. Both values are computed: a branch, even one that LLVM removes later, can duplicate all
+/// code after the branch.
 #[inline(always)]
 pub fn select<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)

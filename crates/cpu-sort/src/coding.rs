@@ -31,7 +31,7 @@ impl KeyOrder {
 pub(super) struct KeyCoder {
     /// Bits of a key to invert, so that unsigned comparison gives the requested order.
     flip: u64,
-    /// The key that comes first in the requested order, after inversion of the `flip` bits. Distances are measured from it.
+    /// The key that comes first in the requested order, after inversion of the `flip` bits. Distances are measured from this key.
     least: u64,
 }
 
@@ -55,7 +55,7 @@ impl KeyCoder {
 /// preserve all bits.
 #[inline(always)]
 pub(super) fn original_element<T: Real>(value: T, row: &[T], index: u64) -> T {
-    #[allow(clippy::eq_op)] // NaN
+    #[allow(clippy::eq_op)] // only NaN differs from itself
     if value == T::default() || value != value { row[index as usize] } else { value }
 }
 

@@ -1,7 +1,7 @@
 //! Parallel radix partition: moves records into buckets, which are consecutive ranges of one output block.
 //!
-//! Each thread keeps one write-combining cache line per bucket and writes full lines with non-temporal stores. This is three times as
-//! fast as writing single records, which reads each output line first.
+//! Each thread keeps one write-combining cache line per bucket and writes full lines with non-temporal stores. Full-line writes are three
+//! times as fast as writes of single records, which read each output line first.
 #![allow(unsafe_code)]
 
 use cuprum_core::Result;
@@ -20,8 +20,8 @@ const COST_PER_RECORD: usize = 4;
 pub(super) struct Digit<R> {
     /// A record with index 0 whose key is at most the key of every sorted record. Digits are taken from the distance to this record.
     pub base: R,
-    /// Number of bits of the distance below the digit. They include the bits of the index in records that hold key and index in one
-    /// integer.
+    /// Number of bits of the distance below the digit. In records that hold key and index in one integer, these bits include the bits of
+    /// the index.
     pub shift: u32,
     /// Number of bits of the digit.
     pub bits: u32,
@@ -53,7 +53,7 @@ impl<T: Copy, F> RecordSource<'_, T, F> {
     where
         F: Fn(T, usize) -> R + Copy,
     {
-        // The iterator owns the captures of `record`, so the compiler knows that no store overlaps them.
+        // The iterator owns the captures of `record`, so the compiler knows that no store overlaps the captures.
         let record = self.record;
         self.values[start..start + len].iter().enumerate().map(move |(i, &v)| record(v, start + i))
     }
@@ -256,7 +256,7 @@ impl BucketRanges {
     /// The contract of [`BucketRanges::push_record`].
     unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecords<R>) {
         if !self.next[bucket].is_multiple_of(R::RECORDS_PER_LINE) {
-            // SAFETY: the caller guarantees the contract of [`BucketRanges::push_record`], which is that of `write_line`.
+            // SAFETY: `write_line` has the safety contract of [`BucketRanges::push_record`], which the caller of `flush` guarantees.
             unsafe { self.write_line(bucket, lines, target) };
         }
     }

@@ -108,7 +108,8 @@ fn prefix_count_for_sum(totals: &[usize], len: usize) -> usize {
     totals.iter().take_while(short).count()
 }
 
-/// Sorts a subset of the records, such as a bucket or a run of equal keys, and writes the result to `sink`. `index_bits` is as in [`sort`].
+/// Sorts a subset of the records, such as a bucket or a run of equal keys, and writes the result to `sink`. `index_bits` is the number of
+/// low bits of a record that hold the element's index.
 pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], index_bits: u32, sink: S) -> Result<()> {
     if records.len() <= MAX_SERIAL_RECORDS {
         let mut blocks = BlockSorter::new(records.len());
@@ -156,8 +157,8 @@ fn select_nth_in_buckets<R: Record>(records: &mut [R], totals: &[usize], nth: us
     }
 }
 
-/// Sorts each bucket of `records`: large buckets one by one on all threads, then the others, one per task. `totals` are the bucket
-/// sizes, and `index_bits` is as in [`sort`].
+/// Sorts each bucket of `records`: large buckets one by one on all threads, then the other buckets, one per task. `totals` are the bucket
+/// sizes. `index_bits` is the number of low bits of a record that hold the element's index.
 fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usize], index_bits: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
@@ -229,8 +230,8 @@ impl<R: Record> BlockSorter<R> {
         }
     }
 
-    /// Sorts `block` and returns the sorted records, which are in `block` or in this value's scratch. `index_bits` is as in
-    /// [`sort`](fn@sort).
+    /// Sorts `block` and returns the sorted records, which are in `block` or in this value's scratch. `index_bits` is the number of low
+    /// bits of a record that hold the element's index.
     pub fn sort<'r>(&'r mut self, block: &'r mut [R], index_bits: u32) -> &'r [R] {
         let len = block.len();
         if self.sort_rows(block, len) {
@@ -285,7 +286,7 @@ fn scatter_by_digit<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, bucket
     true
 }
 
-/// Insertion sort of almost sorted records, with a fallback to the standard library's sort if it takes too many moves.
+/// Insertion sort of almost sorted records. Falls back to the standard library's sort if the insertion sort takes too many moves.
 fn insertion_sort<R: Record>(records: &mut [R]) {
     let mut moves = 4 * records.len();
     for i in 1..records.len() {

@@ -41,7 +41,8 @@ macro_rules! avx512 {
             /// The processor has AVX-512 (`simd::Level::V4`).
             #[inline(always)]
             unsafe fn new() -> $name {
-                // `black_box` hides the constants. The compiler would otherwise replace a shuffle and a blend with two longer shuffles.
+                // `black_box` hides the constants. Without `black_box`, the compiler replaces a shuffle and a blend with two longer
+                // shuffles.
                 // SAFETY: the caller guarantees that the processor has AVX-512, the only requirement of these intrinsics.
                 black_box(unsafe { $name { mirrors: $mirrors, upper: const { [upper_lanes(1) as $mask_type, upper_lanes(2) as $mask_type, upper_lanes(4) as $mask_type, upper_lanes(8) as $mask_type] } } })
             }
@@ -309,12 +310,12 @@ macro_rules! keys {
             fn run_at_level<W: RegisterLoop<$key>>(level: Level, work: W) -> Option<W::Output> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v4<W: RegisterLoop<$key>>(work: W) -> W::Output {
-                    // SAFETY: `v4` is called only after the SIMD level has been detected to include AVX-512.
+                    // SAFETY: `run_at_level` calls `v4` only if `processor_level` has detected AVX-512.
                     work.run(unsafe { $avx512::new() })
                 }
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v3<W: RegisterLoop<$key>>(work: W) -> W::Output {
-                    // SAFETY: `v3` is called only after the SIMD level has been detected to include AVX2.
+                    // SAFETY: `run_at_level` calls `v3` only if `processor_level` has detected AVX2.
                     work.run(unsafe { $avx2::new() })
                 }
                 match level.min(simd::processor_level()) {

@@ -102,7 +102,7 @@ fn max_serial_row<T: Real>(rows: Rows, results: &SortOutputs<T>) -> usize {
 }
 
 /// Calls `sort_long` for each row whose length satisfies `is_long`, and `others` for each range of consecutive rows before, between or
-/// after the long ones.
+/// after the long rows.
 pub(super) fn split_long_rows<T>(
     from: &[T],
     rows: Rows,
@@ -351,8 +351,8 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Encodes elements as records, in runs of `run` elements; the indices passed to `record` start at 0 in each run. The loop owns the
-/// captures of `record`, so the compiler knows that `records` does not overlap them.
+/// Encodes the elements of rows of `run` elements as records. The index passed to `record` is the element's index in its row. The loop owns
+/// the captures of `record`, so the compiler knows that `records` does not overlap the captures.
 struct EncodeRecords<'a, T, R, F> {
     from: &'a [T],
     run: usize,
@@ -376,8 +376,8 @@ impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for EncodeRecords<'_, T, R, F> {
     }
 }
 
-/// Decodes the first `keep` records (see [`SortOutputs`]) of each run of `run` records. The loop owns the decoder, so the compiler knows
-/// that the outputs do not overlap the captures of its closures.
+/// Decodes the first `keep` records (see [`SortOutputs`]) of each row of `run` records. The loop owns the decoder, so the compiler knows
+/// that the outputs do not overlap the captures of the decoder's closures.
 struct DecodeRuns<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],
@@ -473,8 +473,8 @@ fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -
             results.values.unwrap_or_default(),
         );
     }
-    // The `const` conditions depend on the type only, as in `sort_rows`. Rows of 16-bit elements never reach this branch, because the
-    // counting sort handles them.
+    // The `const` conditions depend on the type only, so that sorts that the type does not need are not compiled. Rows of 16-bit elements
+    // never reach this branch, because the counting sort handles them.
     if const { size_of::<T>() >= 4 } && range <= INDEX_MASK {
         let source = RecordSource { values: row, record: move |v: T, _| coder.encode(v.bitwise_key()) as u32 };
         let decoder = ClosureDecoder { value: move |r: u32, _: &[T]| coder.decode(r as u64), index: |_| 0 };

@@ -1,6 +1,7 @@
-//! Kernel of the family `Search`: insertion indices of values in a sorted array (`searchsorted`), or whether it has an equal element.
+//! Kernel of the family `Search`: insertion indices of values in a sorted array (`searchsorted`). Also finds whether the sorted array has
+//! an element equal to each value.
 //!
-//! Several binary searches run interleaved. All take the same number of steps, so their loads overlap.
+//! Several binary searches run interleaved. All searches take the same number of steps, so their loads overlap.
 
 use std::hint::select_unpredictable;
 
@@ -16,7 +17,7 @@ const TASK_VALUES: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
 const INTERLEAVED_SEARCHES: usize = 16;
 
-/// Computes the outputs of a planned call of the kernel family `Search`.
+/// Computes the outputs of `call`, an operation of the kernel family `Search`.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Search(call::Search { result }), [sorted, values]) = (&call.work, call.inputs) else {
         decline!("not a search in an array")
@@ -40,7 +41,7 @@ fn search_sorted<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out:
     });
 }
 
-/// Writes `found` for each of `values` that `sorted` has an equal element of, else the opposite.
+/// Writes to `out`, for each of `values`, `found` if `sorted` has an equal element, and the opposite of `found` if not.
 fn find_equal<T: Ordered>(sorted: &[T], values: &[T], found: bool, out: &mut [bool]) {
     for_each_task(sorted, values, out, |values, out| {
         let mut indices = [0; INTERLEAVED_SEARCHES];
@@ -64,8 +65,8 @@ fn for_each_task<T: Sync, R: Send>(sorted: &[T], values: &[T], out: &mut [R], ta
     );
 }
 
-/// Writes to `out`, for each of `values`, the number of elements of `sorted` that precede it. `key` returns the key of a value. `before`
-/// returns whether an element of `sorted` precedes the value with the given key.
+/// Writes to `out`, for each of `values`, the number of elements of `sorted` that precede the value. `key` returns the key of a value.
+/// `before` returns whether an element of `sorted` precedes the value with the given key.
 pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
     sorted: &[T],
     values: &[V],

@@ -1,10 +1,10 @@
 //! Kernel of the family `Sort`: sorts rows and segments in NumPy's order, and returns values, indices or both.
 //!
-//! Elements are mapped to unsigned integers of the same order (`key`) and combined with their indices if those are requested. The resulting
-//! records are sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Long
-//! rows whose keys have a small range are sorted by counting (`count`), and very short rows may use a sorting network (`network`). Sorted
-//! records of real numbers are mapped back to elements, so no gather of values is needed. Complex values are gathered by their sorted
-//! indices (`complex`).
+//! Elements are mapped to unsigned integers of the same order (`key`) and combined with their indices if indices are requested. The
+//! resulting records are sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among
+//! threads. Long rows whose keys have a small range are sorted by counting (`count`), and very short rows may use a sorting network
+//! (`network`). Sorted records of real numbers are mapped back to elements, so no gather of values is needed. Complex values are gathered
+//! by their sorted indices (`complex`).
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use cuprum_core::call;
@@ -49,7 +49,7 @@ fn sort_unsigned<T: Real>(from: &[T], rows: Rows, descending: bool, results: Sor
     rows::sort(from, rows, KeyOrder::new(0, descending), results)
 }
 
-/// Computes the outputs of a planned call of the kernel family `Sort`.
+/// Computes the outputs of `call`, an operation of the kernel family `Sort`.
 pub fn run(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
         return sort_segments(call, indices);
@@ -77,7 +77,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     call.done(outputs.into_iter().map(Output::finish))
 }
 
-/// Runs a call that sorts each segment of an array separately; writes indices instead of values if `indices`.
+/// Executes `call`, which sorts each segment of an array separately. Writes indices in place of values if `indices` is true.
 fn sort_segments(call: &Call, indices: bool) -> Result<Outcome> {
     let [input, offsets] = call.inputs else { decline!("not an array and offsets") };
     let (elements, offsets) = (Elements::contiguous(input)?, Elements::contiguous(offsets)?.typed::<i64>());

@@ -141,7 +141,8 @@ fn merge_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lane
 
 /// Merges pairs of neighbouring sorted sequences, each `lanes / 2` lanes wide, into sequences `lanes` lanes wide. This is K. E. Batcher's
 /// bitonic merge with the second sequence reversed, which leaves the lanes of some registers in reverse order. The first exchange within a
-/// register pairs each lane with its mirror image, so it gives the same result for both lane orders. All lanes end in ascending order.
+/// register pairs each lane with its mirror image, so this exchange gives the same result for both lane orders. All lanes end in ascending
+/// order.
 #[inline(always)]
 fn merge_sequences<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
     compare_exchange_halves(simd, rows, 16, lanes);
@@ -248,8 +249,8 @@ fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_k
     }
     while done < len {
         let left = S::LANES.min(len - done);
-        // SAFETY: the `left` keys from `done` on are inside the source. They are written before index `done + left` of either side, as
-        // in the loop above. Lanes beyond them have all bits set and come last.
+        // SAFETY: the `left` keys from `done` on are inside the source. Each side has received at most `done` keys, so the stores end
+        // before index `done + left` of either side. Lanes beyond the `left` keys have all bits set and come last.
         unsafe {
             let (low, count, high) = simd.partition(simd.load(std::slice::from_raw_parts(from.add(done), left)), pivot);
             simd.store(low, std::slice::from_raw_parts_mut(lower.add(below), count));
@@ -266,7 +267,7 @@ struct PendingRange<'a, K> {
     keys: &'a mut [K],
     /// Scratch buffer of the same length as `keys`.
     scratch: &'a mut [K],
-    /// Whether the unsorted keys are in `keys`. Otherwise they are in `scratch`.
+    /// Whether the unsorted keys are in `keys`. If false, they are in `scratch`.
     in_keys: bool,
     /// Lower bound of the keys in the range.
     least: K,
@@ -293,7 +294,7 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
     fn partition_at_pivot<S: Simd<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
         let PendingRange { keys, scratch, in_keys, least, depth } = self;
         let pivot = choose_pivot(simd, if in_keys { keys } else { scratch });
-        // If no key is below the pivot, the pivot is the least key of the range, so the keys equal to it are split off instead.
+        // If no key is below the pivot, the pivot is the least key of the range. The lower part then gets the keys equal to the pivot.
         let lower_is_equal = pivot == least;
         let least_above = if lower_is_equal { K::from_u64(pivot.to_u64() + 1) } else { pivot };
         let below = partition(simd, keys, scratch, in_keys, least_above);

@@ -86,7 +86,7 @@ impl OutOfBounds {
         OutOfBounds(OnceLock::new())
     }
 
-    /// Returns whether all of `indices` are in `0..size`. Otherwise records an index that is out of bounds.
+    /// Returns whether all of `indices` are in `0..size`. If not, records an index that is out of bounds.
     #[inline(always)]
     pub fn check<I: Index>(&self, size: usize, indices: &[I]) -> bool {
         let is_valid = indices.is_empty() || I::largest_index(indices) < size;

@@ -16,7 +16,7 @@ const LANES: usize = 4;
 /// Minimum number of elements of a row that is summed in `LANES` partial sums. Shorter rows use one sum, because the CPU overlaps the
 /// additions of consecutive rows.
 const LONG_ROW: usize = 32;
-/// Number of columns of the dense matrix that one pass over a sparse row multiplies. Their sums stay in registers.
+/// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
 const WIDE_TILE: usize = 16;
 const NARROW_TILE: usize = 4;
 
@@ -66,7 +66,7 @@ impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
         (&self.structure.indices[at.clone()], &self.values[at])
     }
 
-    /// Returns whether all column indices of the elements in `rows` are valid. Otherwise records an invalid one.
+    /// Returns whether all column indices of the elements in `rows` are valid. If not, records an invalid index.
     #[inline(always)]
     fn check(&self, rows: &Range<usize>) -> bool {
         let at = self.structure.row(rows.start).start..self.structure.row(rows.end - 1).end;

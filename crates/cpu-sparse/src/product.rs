@@ -12,8 +12,8 @@ use crate::element::SparseElement;
 use crate::index::Index;
 use crate::matrix::Structure;
 
-/// The column indices of a row are sorted by a scan over their range if it is less than about `MAX_SCAN_SPREAD` times their number. Rows
-/// need more than 16 elements for this. Other rows are sorted by comparisons.
+/// Maximum ratio of the range of a row's column indices to their number for which a scan over the range sorts them. Only rows with more
+/// than 16 elements use the scan. Other rows are sorted by comparisons.
 const MAX_SCAN_SPREAD: usize = 8;
 
 /// Computes the product of two sparse matrices.
@@ -62,7 +62,8 @@ struct Part<T, I> {
 
 /// The sums of one row of the product, with one sum for each column.
 struct Accumulator<T> {
-    /// For each column, the value of `row` when its sum was last written. The sum is valid only if this equals the current `row`.
+    /// For each column, the value of `row` when the column's sum was last written. The sum is valid only if this value equals the current
+    /// `row`.
     written_by: Vec<u32>,
     sums: Vec<T>,
     row: u32,
@@ -108,7 +109,8 @@ impl<T: SparseElement, I: Index> Factors<'_, T, I> {
         Ok(part)
     }
 
-    /// Adds the terms of one row of the product to the accumulator. Appends each column index to `columns` when its first term is added.
+    /// Adds the terms of one row of the product to the accumulator. Appends the index of each column to `columns` when the first term of
+    /// that column is added.
     fn add_row(&self, op: &'static str, row: usize, accumulator: &mut Accumulator<T>, columns: &mut Vec<I>) -> Result<()> {
         let Accumulator { written_by, sums, row: current } = accumulator;
         let at = self.a.row(row);

@@ -11,7 +11,7 @@ use crate::views::{HeldView, ViewMap, local_parts, natural_cuts};
 
 /// Sharding of arrays, as methods of [`NdArray`].
 pub trait ShardedArray: Sized {
-    /// Returns the array on `mesh` with one placement per mesh axis. The array may be on any device.
+    /// Returns the array distributed over `mesh`, with one placement per mesh axis. The array itself may be on any device.
     ///
     /// # Errors
     /// A number of placements that differs from the number of mesh axes, an axis out of bounds, or errors of the devices.
@@ -33,10 +33,11 @@ pub trait ShardedArray: Sized {
     /// ```
     fn shard(&self, mesh: &Mesh, placements: impl AsRef<[Placement]>) -> Result<Self>;
 
-    /// Returns the array with other placements on its mesh.
+    /// Returns the array with new placements on the mesh that holds it.
     ///
-    /// From sharded to replicated is an all-gather, from partial to replicated an all-reduce, from partial to sharded a reduce-scatter,
-    /// from one axis to another an all-to-all. From replicated to sharded needs no communication.
+    /// A change from sharded to replicated is an all-gather, from partial to replicated an all-reduce, from partial to sharded a
+    /// reduce-scatter. A change from one sharded axis to another is an all-to-all. A change from replicated to sharded needs no
+    /// communication.
     ///
     /// # Errors
     /// The errors of [`ShardedArray::shard`]; an array that is not on a mesh.
@@ -58,7 +59,7 @@ pub trait ShardedArray: Sized {
     /// ```
     fn reshard(&self, placements: impl AsRef<[Placement]>) -> Result<Self>;
 
-    /// Returns the placements of the array, or `None` if it is not on a mesh.
+    /// Returns the placements of the array, or `None` if the array is not on a mesh.
     ///
     /// For a view, the axes are those of the view. If the view lacks an axis that a mesh axis divides, that mesh axis has the placement
     /// [`Placement::Replicate`]. A deferred array is evaluated.
@@ -95,7 +96,7 @@ impl ShardedArray for NdArray {
             }
             other => *other,
         };
-        // A C-contiguous array of the stored shape has the stored placements. The map would lose placements along axes of extent 1.
+        // A C-contiguous array of the stored shape has the stored placements. A [`ViewMap`] would lose placements along axes of extent 1.
         if buffer.distribution.shape[..] == *stored.shape() && stored.layout().is_c_contiguous() {
             return Some(buffer.distribution.placements.to_vec());
         }
@@ -129,7 +130,7 @@ fn with_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Resu
     if buffer.distribution.placements == *placements {
         return Ok(NdArray::from(stored));
     }
-    // From partial to sharded, each rank combines only its part of the values.
+    // For a change from partial to sharded, each rank combines only the values of its own shard.
     let scattered = buffer.distribution.placements.iter().position(is_pending).and_then(|m| match placements[m] {
         Placement::Shard(axis) => usize::try_from(axis).ok(),
         _ => None,
@@ -140,13 +141,13 @@ fn with_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Resu
     with_pending(mesh, redistribute(source, &settled)?, placements)
 }
 
-/// Returns `settled`, an array without pending reductions, with the partial ones of `placements`. Its other placements are those of
-/// `placements`.
+/// Returns `settled`, an array without pending reductions, with the partial placements in `placements`. The other placements of `settled`
+/// must equal those in `placements`.
 fn with_pending(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Result<NdArray> {
     if !placements.iter().any(|p| matches!(p, Placement::Partial(_))) {
         return Ok(NdArray::from(settled));
     }
-    // The first rank along a partial mesh axis keeps the values. The others have the identity of the combination.
+    // The first rank along a partial mesh axis keeps the values. The other ranks hold the identity element of the reduction.
     let Some(buffer) = ShardedBuffer::of(&settled) else { return Ok(NdArray::from(settled)) };
     let mut parts = Vec::new();
     for ((local, rank), part) in mesh.local_ranks().enumerate().zip(&buffer.parts) {
@@ -163,8 +164,8 @@ fn with_pending(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Re
     Ok(NdArray::from(over_parts(mesh, buffer.dtype, settled.layout().clone(), distribution, parts)?))
 }
 
-/// Returns an array with the shape and dtype of `part`, filled with the identity of `op`. The identity of a sum of floats is -0.0, which
-/// keeps signed zeros.
+/// Returns an array with the shape and dtype of `part`, filled with the identity element of `op`. The identity element of a sum of floats
+/// is -0.0, which keeps signed zeros.
 fn identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Result<StoredArray> {
     let dtype = part.dtype();
     let value = match op.reduction().reduction() {
@@ -176,7 +177,7 @@ fn identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Resu
     mesh.on_rank(local, || cuprum_core::full(part.shape(), value, dtype)?.stored())
 }
 
-/// Returns whether an array on a mesh is its whole buffer, with the shape and dtype of the buffer.
+/// Returns whether an array on a mesh covers its whole buffer in C order, with the shape and dtype of the buffer.
 fn has_shape_of_buffer(stored: &StoredArray) -> bool {
     ShardedBuffer::of(stored).is_some_and(|buffer| {
         let is_whole = stored.layout().is_c_contiguous() && stored.layout().offset() == 0 && stored.dtype() == buffer.dtype;
@@ -184,8 +185,8 @@ fn has_shape_of_buffer(stored: &StoredArray) -> bool {
     })
 }
 
-/// Returns the array as a C-contiguous array whose buffer has the array's shape. Copies views. An array that is not on a mesh is returned
-/// unchanged.
+/// Returns the array as a C-contiguous array whose buffer has the array's shape. A view is copied. An array that is not on a mesh is
+/// returned unchanged.
 fn stored_by_axes(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
     if ShardedBuffer::of(stored).is_none() || has_shape_of_buffer(stored) {
         return Ok(stored.clone());

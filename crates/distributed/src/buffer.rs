@@ -10,8 +10,8 @@ use cuprum_core::{Array, DType, Device, Layout, Result, StoredArray, Stream};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, extents};
 
-/// The memory of an array on a mesh, of which each rank holds one part. Byte offsets refer to the whole array, C-contiguous with the shape
-/// of `distribution`.
+/// The memory of an array on a mesh, of which each rank holds one part. Byte offsets refer to the whole array in C order, with the shape of
+/// `distribution`.
 pub(crate) struct ShardedBuffer {
     pub mesh: Mesh,
     /// dtype of the parts. Arrays over the buffer may have another dtype, as a view of raw bytes does.
@@ -22,7 +22,7 @@ pub(crate) struct ShardedBuffer {
 }
 
 impl ShardedBuffer {
-    /// Returns the buffer of an array as a sharded buffer, if its device is a mesh.
+    /// Returns the buffer of `array` as a sharded buffer, or `None` if the array is not on a mesh.
     pub fn of(array: &StoredArray) -> Option<&ShardedBuffer> {
         array.buffer().as_any().downcast_ref()
     }
@@ -73,8 +73,8 @@ pub(crate) fn over_parts(
     StoredArray::new(dtype, layout, Arc::new(ShardedBuffer { mesh, dtype, distribution, parts }))
 }
 
-/// Returns a replicated array on the mesh. `leaders` holds, by local rank, the array of each rank that computes ([`Mesh::is_leader`]), and
-/// `None` for other ranks. The arrays have equal layouts, which the result has too.
+/// Returns a replicated array on the mesh. `leaders` is indexed by local rank: the array of each rank that computes replicated results
+/// ([`Mesh::is_leader`]), and `None` for other ranks. All these arrays have the same layout, which is also the layout of the result.
 pub(crate) fn replicated(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<StoredArray> {
     let part = |local: usize| leaders.get(mesh.leader_of(local)).and_then(Option::as_ref);
     let first = part(0).ok_or_else(|| cuprum_core::Error::value("mesh", "no rank has computed the result"))?;
@@ -84,7 +84,7 @@ pub(crate) fn replicated(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<
     over_parts(mesh, first.dtype(), first.layout().clone(), Distribution::replicated(mesh, &shape), parts)
 }
 
-/// Returns the axes of a layout without gaps in the order of memory, outermost first.
+/// Returns the axes of a layout without gaps in memory order, outermost first.
 pub(crate) fn memory_order(layout: &Layout) -> Dims {
     let mut order: Dims = (0..layout.ndim()).collect();
     order.sort_by_key(|&axis| std::cmp::Reverse(layout.strides()[axis].unsigned_abs()));

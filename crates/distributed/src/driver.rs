@@ -11,7 +11,7 @@ use crate::mesh::Mesh;
 use crate::placement::Distribution;
 use crate::redistribute::gather;
 
-/// The driver of one mesh. All of its work is on stream 0.
+/// The device driver of one mesh. A mesh has only stream 0; work runs on the current streams of the ranks' devices.
 pub(crate) struct MeshDriver(Mesh);
 
 impl MeshDriver {
@@ -20,7 +20,7 @@ impl MeshDriver {
         Ok(Box::new(MeshDriver(Mesh::of_device(device)?)))
     }
 
-    /// Returns a buffer of bytes that every rank holds. Ranks on the same device share one allocation.
+    /// Returns a buffer of `nbytes` bytes that every rank holds. Ranks on the same device share one allocation.
     fn replicated(&self, nbytes: usize, make: impl Fn(Device) -> Result<Arc<dyn Buffer>>) -> Result<Arc<dyn Buffer>> {
         let mesh = self.0;
         mesh.engine().check()?;
@@ -43,8 +43,9 @@ fn distinct_members(mesh: Mesh) -> impl Iterator<Item = Device> {
     members.iter().enumerate().filter(|(n, member)| !members[..*n].contains(member)).map(|(_, member)| *member)
 }
 
-/// Waits for the devices of all ranks and discards their faults. Called when an error goes to the user: ranks that run the same call may all
-/// find the same fault, and the error of one rank reports it for all. Otherwise a later call would report the fault of another rank.
+/// Waits for the devices of all ranks and discards their asynchronous faults. Called before an error is returned to the user. Ranks that
+/// run the same operation may all find the same fault, and the error of one rank reports it. A fault that is not discarded would be
+/// reported again by a later operation.
 pub(crate) fn discard_faults(mesh: Mesh) {
     for driver in distinct_members(mesh).filter_map(|member| driver(member).ok()) {
         let _ = driver.synchronize();
@@ -70,7 +71,7 @@ impl DeviceDriver for MeshDriver {
         let whole = whole.iter().flatten().next().ok_or_else(|| Error::value("download", "no rank holds the whole array"))?;
         let downloaded = driver(whole.buffer().device())?.download(whole.buffer().as_ref(), byte_offset, out);
         downloaded.inspect_err(|_| discard_faults(self.0))?;
-        // A failure ends queued exchanges. The downloaded values may then be undefined.
+        // A failure of the mesh aborts queued exchanges. The downloaded values may then be undefined.
         self.0.engine().check()
     }
 

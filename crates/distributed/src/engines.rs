@@ -1,4 +1,4 @@
-//! Engines: they move pieces of arrays between the ranks of a mesh.
+//! Communication engines, which move pieces of arrays between the ranks of a mesh.
 
 mod library;
 mod loopback;
@@ -13,7 +13,8 @@ pub(crate) use library::LibraryEngine;
 pub(crate) use loopback::Loopback;
 pub(crate) use tcp::Tcp;
 
-/// A piece that one rank sends to another. All ranks know all transfers of an exchange, since they follow from shapes and placements.
+/// A piece of an array that one rank sends to another rank. All ranks know all transfers of an exchange, since these follow from shapes and
+/// placements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Transfer {
     /// The sending rank.
@@ -31,31 +32,33 @@ impl Transfer {
     }
 }
 
-/// The source of the pieces that ranks of this process send, and the destination of those that they receive.
+/// The source of the pieces that ranks of this process send in an exchange, and the destination of the pieces that these ranks receive.
 pub(crate) trait Pieces {
-    /// Returns the piece of a transfer that a rank of this process sends: an array on the rank's device, perhaps a strided view.
+    /// Returns the piece that a rank of this process sends in transfer number `transfer`. The piece is an array on the rank's device,
+    /// perhaps a strided view.
     fn piece(&mut self, transfer: usize) -> Result<NdArray>;
 
     /// Called when all pieces are sent or queued, before the first call of [`Pieces::received`].
     fn sent(&mut self) -> Result<()>;
 
-    /// Takes a piece that a rank of this process has received. The array is on the rank's device.
+    /// Takes the piece that a rank of this process has received in transfer number `transfer`. `array` is on the rank's device.
     fn received(&mut self, transfer: usize, array: NdArray) -> Result<()>;
 }
 
-/// Moves pieces of arrays between ranks.
+/// A communication engine: moves pieces of arrays between ranks.
 pub(crate) trait Engine: Send + Sync {
     /// Returns the name that `explain` and error messages show.
     fn name(&self) -> &'static str;
 
-    /// Returns why the mesh does not use a library of its devices. Returns `None` if it uses one, or if it has only one process.
+    /// Returns why the mesh uses no communication library of its devices, such as NCCL. Returns `None` if the mesh uses such a library or
+    /// has only one process.
     fn reason(&self) -> Option<&str> {
         None
     }
 
-    /// Returns the maximum size of a transfer in bytes. It is equal in all processes of a mesh, which divide larger pieces.
+    /// Returns the maximum size of a transfer in bytes. The value is equal in all processes of a mesh. Larger pieces are divided.
     ///
-    /// A receiver places a part of a piece while the next one travels. Transfers of a single element may be larger.
+    /// A receiver copies one part of a piece to its destination while the next part travels. A transfer of a single element may be larger.
     fn max_transfer_bytes(&self) -> usize {
         usize::MAX
     }
@@ -67,7 +70,7 @@ pub(crate) trait Engine: Send + Sync {
     /// An error of a device, of `pieces`, or of a process that does not answer or runs another program.
     fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()>;
 
-    /// Returns the error that has ended the mesh, if any.
+    /// Returns the error that has ended the mesh. Returns `Ok` if the mesh has not failed.
     fn check(&self) -> Result<()> {
         Ok(())
     }

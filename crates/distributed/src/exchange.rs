@@ -8,7 +8,7 @@ use crate::engines::{Pieces, Transfer};
 use crate::mesh::Mesh;
 use crate::placement::{Region, extents};
 
-/// A region of an array that a rank holds and that one rank, perhaps the same, needs.
+/// A region of an array that rank `from` holds and rank `to` needs. Both may be the same rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub from: usize,
@@ -21,16 +21,16 @@ pub(crate) struct Piece {
 
 /// An array on one device that is joined from pieces.
 ///
-/// A large array is written piece by piece, so that a piece is copied while later ones are still travelling. A small array is written by
-/// one call after the last piece, because a call takes longer than the copy of a small piece.
+/// A large array is written piece by piece, so that a piece is copied while later pieces are still travelling. A small array is written by
+/// one operation after the last piece, because one operation per piece would take longer than the copies.
 pub(crate) struct Assembly {
     mesh: Mesh,
-    /// The rank, by its number in this process.
+    /// Index of the rank among the ranks of this process.
     local: usize,
     dtype: DType,
     region: Region,
     is_in_turn: bool,
-    /// The pieces, if they are written by one call.
+    /// Pieces that one operation writes at the end, each with the indices of its first element in the array.
     parts: Vec<(NdArray, Vec<usize>)>,
     /// The array, some of whose elements may not be written yet.
     array: Option<NdArray>,
@@ -44,7 +44,7 @@ impl Assembly {
     pub fn new(mesh: Mesh, local: usize, dtype: DType, region: Region) -> Assembly {
         let device = mesh.members()[local];
         let nbytes = extents(&region).iter().product::<usize>().saturating_mul(dtype.itemsize());
-        // A graph would repeat each write, so that assignments during a capture copy the array.
+        // During a graph capture, each assignment to a part of an array copies the whole array. The array is then written by one operation.
         let is_in_turn = nbytes > mesh.engine().max_transfer_bytes().min(MIN_BYTES_IN_TURN) && !Stream::current(device).is_capturing();
         Assembly { mesh, local, dtype, region, is_in_turn, parts: Vec::new(), array: None }
     }
@@ -73,7 +73,7 @@ impl Assembly {
         })
     }
 
-    /// Returns the array. It may be a strided view if one piece covers the whole region.
+    /// Returns the array. The array may be a strided view if one piece covers the whole region.
     fn finish(self) -> Result<StoredArray> {
         let shape = extents(&self.region);
         match self.array {
@@ -154,7 +154,7 @@ fn split_region(region: &Region, limit: usize) -> Vec<Region> {
     regions
 }
 
-/// Appends the parts of `region`, which has extent 1 along the axes before `axis`, to `regions`.
+/// Appends `region`, divided into parts of at most `limit` elements, to `regions`. `region` has extent 1 along the axes before `axis`.
 fn push_split(region: Region, axis: usize, limit: usize, regions: &mut Vec<Region>) {
     let inner = region.iter().skip(axis + 1).fold(1, |size: usize, range| size.saturating_mul(range.len()));
     if axis == region.len() || inner.saturating_mul(region[axis].len()) <= limit {

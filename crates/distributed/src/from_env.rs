@@ -14,7 +14,7 @@ use crate::processes::links::connect;
 use crate::processes::rendezvous::{Candidate, meet};
 use crate::processes::world::World;
 
-/// The rank of this process among the launcher's processes. All meshes over these processes share its connections.
+/// The rank of this process among the launcher's processes. All meshes over these processes share the connections of this rank.
 #[derive(Clone)]
 struct Member {
     rank: usize,
@@ -30,9 +30,9 @@ static MEMBER: Mutex<Option<Result<Member>>> = Mutex::new(None);
 impl Mesh {
     /// Returns the mesh of one axis over all processes of the launcher: `torchrun`, `mpirun` of Open MPI, or `srun` of Slurm.
     ///
-    /// The first call waits until all processes call this function. Each process has one rank. Its device is the GPU whose index is the
-    /// local rank of the process on its machine, or the host if the default device is the host. Without a launcher, the mesh has one rank
-    /// on the current device.
+    /// The first call waits until all processes call this function. Each process has one rank. The device of this rank is the GPU whose
+    /// index is the local rank of the process on its machine. If the default device is the host, it is the host. Without a launcher, the
+    /// mesh has one rank on the current device.
     ///
     /// All processes have to run the same operations on the mesh in the same order. `docs/distributed.md` lists variables and failures.
     ///
@@ -86,7 +86,7 @@ fn member(check: impl FnOnce(usize) -> Result<()>) -> Result<Option<Member>> {
     member.get_or_insert_with(|| join(launch)).clone().map(Some)
 }
 
-/// Runs the rendezvous, connects to the other processes and opens the engine.
+/// Runs the rendezvous, connects to the other processes and opens the communication engine.
 fn join(launch: LaunchedProcess) -> Result<Member> {
     let LaunchedProcess { rank, size, local_rank, address } = launch;
     let device = device_of(local_rank)?;

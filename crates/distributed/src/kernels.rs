@@ -1,7 +1,7 @@
-//! The accelerator `mesh`: rules that divide calls among the ranks, and the gather fallback.
+//! The accelerator `mesh`: rules that divide operations among the ranks, and a fallback that gathers the inputs.
 //!
-//! A rule chooses the axis of the result that each mesh axis divides, lets each rank fetch its parts of the inputs, and runs one planned
-//! call per rank on the rank's device. A call without a rule runs on the gathered inputs, so that every function works.
+//! A rule chooses the axis of the result that each mesh axis divides, and lets each rank fetch its parts of the inputs. Each rank then runs
+//! one operation on its device. An operation without a rule runs on the gathered inputs, so that every function works.
 
 mod contract;
 mod copy;
@@ -26,14 +26,14 @@ use crate::driver::{MeshDriver, discard_faults};
 use crate::mesh::{KIND, Mesh};
 use crate::ranks::{has_sharded_input, mesh_of};
 
-/// Returns a kernel that runs a rule unless the mesh has failed.
+/// Expands to a kernel that runs the rule `$rule` unless the mesh has failed ([`guard`]).
 macro_rules! guarded {
     ($rule:path) => {
         |call: &Call| guard(call, $rule)
     };
 }
 
-/// Like `guarded!`, for rules that divide the elements of programs.
+/// Expands to a kernel like `guarded!`. The kernel also declines calls in which a user-defined operation reads a divided array as a whole.
 macro_rules! divided {
     ($rule:path) => {
         |call: &Call| {
@@ -45,8 +45,8 @@ macro_rules! divided {
     };
 }
 
-/// Runs a rule unless the mesh has failed. An error that may occur in this process only, such as out of memory, ends the mesh. Otherwise
-/// the other processes would wait for this one.
+/// Runs a rule unless the mesh has failed. An error that may occur in this process only, such as out of memory, ends the mesh, because the
+/// other processes would wait for this process.
 fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     let engine = mesh_of(call)?.engine();
     engine.check()?;
@@ -60,7 +60,8 @@ fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     result
 }
 
-/// Returns whether a user-defined operation of the call has a divided array as a `&[T]` argument. Its elements may be read at any index.
+/// Returns whether a user-defined operation of the call has a divided array as a `&[T]` argument. The operation may read any element of
+/// such an argument.
 fn reads_divided_table(call: &Call) -> bool {
     let Some(program) = call.program() else { return false };
     let is_divided = |n: u16| call.inputs.get(usize::from(n)).is_some_and(|input| has_sharded_input(std::slice::from_ref(input)));
@@ -74,7 +75,8 @@ fn reads_divided_table(call: &Call) -> bool {
     })
 }
 
-/// Returns the names of the engines. A library whose devices are ready is listed with its path, or with the reason why it is missing.
+/// Returns the names of the communication engines. A communication library whose devices are ready is listed with its path, or with the
+/// reason why the library is missing.
 fn engines() -> Availability {
     let is_ready = |library: &&CollectiveLibrary| {
         let base = registry::all().into_iter().find(|a| a.base.is_some() && a.device == library.device);

@@ -1,6 +1,6 @@
 //! Arrays that are sharded over several devices: one array type, one program, and the same functions as on one device.
 //!
-//! A [`Mesh`] is a grid of ranks, each with a device. It is itself a device of kind `mesh`, so that an array on it is an ordinary
+//! A [`Mesh`] is a grid of ranks, each with a device. A mesh is itself a device of kind `mesh`, so that an array on a mesh is an ordinary
 //! [`NdArray`](cuprum_core::NdArray). A [`Placement`] per mesh axis states how the ranks hold the array. The trait [`ShardedArray`] adds
 //! the methods `shard`, `reshard`, `placements` and `local_shards`.
 //!

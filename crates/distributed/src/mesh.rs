@@ -10,7 +10,7 @@ use cuprum_core::{Device, DeviceKind, Error, Result, with_device};
 use crate::engines::{Engine, Loopback, is_same};
 use crate::partition::MAX_BLOCKS;
 
-/// Name of the device kind.
+/// Name of the device kind of meshes.
 pub(crate) const KIND: &str = "mesh";
 /// Maximum number of meshes in a process.
 const MAX_MESHES: usize = 64;
@@ -162,8 +162,9 @@ impl Mesh {
         &self.0.members
     }
 
-    /// Returns the name of the engine that moves data between the ranks: `loopback` in one process; between processes the name of the library
-    /// of the devices' kind, such as `nccl`, or `tcp`. The `Debug` form of the mesh says why the engine is `tcp`.
+    /// Returns the name of the communication engine that moves data between the ranks. In one process, it is `loopback`. Between processes,
+    /// it is the name of the devices' communication library, such as `nccl`, or `tcp`. The `Debug` form of the mesh says why the engine is
+    /// `tcp`.
     pub fn engine_name(self) -> &'static str {
         self.0.engine.name()
     }
@@ -178,7 +179,8 @@ impl Mesh {
         rank / inner % self.0.shape[mesh_axis]
     }
 
-    /// Returns whether `rank` computes calls whose inputs every rank holds. Other ranks on its device share the results.
+    /// Returns whether `rank` computes the result of an operation whose inputs every rank holds. Other ranks on the same device share the
+    /// result.
     ///
     /// The first rank on each device of a process computes. A rank of another process always computes, because it is the only rank of its
     /// process.

@@ -6,7 +6,8 @@ use std::ops::Range;
 /// own equal numbers of blocks of a long axis.
 pub(crate) const MAX_BLOCKS: usize = 192;
 
-/// The blocks of an axis. They depend only on the extent of the axis, so that reductions by block do not depend on the number of ranks.
+/// The blocks of an axis. The division depends only on the extent of the axis, so that reductions by block do not depend on the number of
+/// ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocks {
     /// Extent of the axis.

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::mesh::Mesh;
 use crate::partition::Blocks;
 
-/// The combination of a pending reduction ([`Placement::Partial`]).
+/// The operation of a pending reduction ([`Placement::Partial`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartialOp {
     /// The sum of the ranks' values.

@@ -8,7 +8,7 @@ use crate::mesh::Mesh;
 use crate::placement::{Cuts, Distribution, Placement, extents, region_of_rank};
 use crate::views::{natural_cuts, shape_in_order};
 
-/// Runs a call on the device of a local rank. Returns the reason as `Err` in the inner result if the device does not take the call.
+/// Runs an operation on the device of a local rank. If the device declines the operation, the inner result is `Err` with the reason.
 pub(crate) fn run_on_rank(
     mesh: Mesh,
     local: usize,
@@ -26,7 +26,7 @@ pub(crate) fn run_on_rank(
     }
 }
 
-/// Returns the mesh of a call.
+/// Returns the mesh on which a call runs.
 pub(crate) fn mesh_of(call: &Call) -> Result<Mesh> {
     Mesh::of_device(call.device)
 }
@@ -36,8 +36,8 @@ pub(crate) fn has_sharded_input(inputs: &[StoredArray]) -> bool {
     inputs.iter().any(|input| ShardedBuffer::of(input).is_some_and(|buffer| !buffer.is_replicated()))
 }
 
-/// Returns the cuts of a loop over `inputs`, which have equal shapes: the cuts of the largest divided input. Broadcast axes (stride 0) do
-/// not count toward the size of an input.
+/// Returns the axis that each mesh axis divides in a loop over `inputs`, which have equal shapes. The loop is divided like the largest
+/// divided input. Broadcast axes (stride 0) do not count toward the size of an input.
 pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Cuts {
     let distinct = |input: &StoredArray| -> usize {
         let axes = input.layout().shape().iter().zip(input.layout().strides());
@@ -59,7 +59,7 @@ pub(crate) fn local_output(mesh: Mesh, output: &OutputSpec, cuts: &Cuts, rank: u
     Ok(OutputSpec::new(output.dtype, Layout::contiguous_in_order(&shape, &memory_order(&output.layout))?))
 }
 
-/// Returns the array of an output whose parts are `parts`, one for each rank of this process.
+/// Returns the output array that consists of `parts`, one part for each rank of this process.
 pub(crate) fn sharded_output(mesh: Mesh, output: &OutputSpec, cuts: &Cuts, parts: Vec<StoredArray>) -> Result<StoredArray> {
     let order = memory_order(&output.layout);
     let place = |cut: &Option<usize>| match cut.and_then(|axis| order.iter().position(|a| *a == axis)) {
@@ -76,10 +76,10 @@ pub(crate) fn done_sharded(mesh: Mesh, call: &Call, cuts: &Cuts, parts: Vec<Vec<
     Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
 }
 
-/// Runs `call_rank` for each rank of this process, and collects the parts of each output by local rank. Ranks without elements get empty
-/// parts. Ranks that share all their inputs with an earlier rank on the same device share its outputs.
+/// Runs `call_rank` for each rank of this process, and collects the parts of each output by local rank. If `is_replicated` is true, ranks
+/// on one device share the outputs of the first of them.
 ///
-/// Returns the reason as `Err` in the inner result if a device does not take the call.
+/// If a device declines the operation, the inner result is `Err` with the reason.
 pub(crate) fn run_ranks(
     mesh: Mesh,
     outputs: usize,

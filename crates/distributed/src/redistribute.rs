@@ -22,12 +22,12 @@ struct Source<'a> {
     distribution: &'a Distribution,
     /// The regions of the array that the ranks hold, by rank.
     held: Vec<Region>,
-    /// Returns elements that a local rank holds, as a view of its part.
+    /// Returns a region that a local rank holds, as a view of the rank's part.
     view: &'a dyn Fn(usize, &Region) -> Result<NdArray>,
 }
 
 impl Source<'_> {
-    /// Returns the pieces of the regions that the ranks need, without slots.
+    /// Returns the pieces from which each rank receives the region `wants[rank]`. The slots of the pieces are not yet set.
     fn pieces(&self, wants: &[Region]) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for (to, want) in wants.iter().enumerate() {
@@ -57,7 +57,8 @@ impl Source<'_> {
         self.exchange(&wants, pieces, assemblies)
     }
 
-    /// Returns, for each rank of this process, the region `wanted(rank)` on the rank's device, divided by the rank that holds the elements.
+    /// Returns, for each rank of this process, the region `wanted(rank)` on the rank's device, as separate parts from each rank that holds
+    /// elements.
     fn fetch_parts(&self, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<Vec<HeldRegion>>> {
         let mesh = self.mesh;
         let wants: Vec<Region> = (0..mesh.size()).map(wanted).collect();
@@ -94,16 +95,16 @@ pub(crate) fn fetch(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) -> Region) ->
     with_source(buffer, |source| source.fetch(wanted))
 }
 
-/// A region of a sharded array, as an array on one device.
+/// An array on one device, and the region of the sharded array that it holds.
 pub(crate) type HeldRegion = (NdArray, Region);
 
-/// Returns for each rank of this process the region that `wanted` names, divided by the rank that holds the elements. Empty parts are
-/// omitted. The conditions are those of [`fetch`].
+/// Returns, for each rank of this process, the region `wanted(rank)` as separate parts from each rank that holds elements. Empty parts are
+/// omitted. The conditions of [`fetch`] apply.
 pub(crate) fn fetch_parts(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<Vec<HeldRegion>>> {
     with_source(buffer, |source| source.fetch_parts(wanted))
 }
 
-/// Returns the ranks whose parts together form one copy of the array. Along mesh axes that do not divide the array, they have the
+/// Returns the ranks whose parts together form one copy of the array. Along mesh axes that do not divide the array, these ranks have the
 /// coordinates of `rank`.
 fn holders(mesh: Mesh, distribution: &Distribution, rank: usize) -> Vec<usize> {
     let is_alike = |other: &usize| {
@@ -122,7 +123,7 @@ fn own_view(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region
     if held == region { Ok(part) } else { part.index(&items[..]) }
 }
 
-/// Returns the name under which these transfers are recorded: `all_gather`, `halo_exchange` or `all_to_all`.
+/// Returns the name under which an exchange of `pieces` is recorded: `all_gather`, `halo_exchange` or `all_to_all`.
 fn collective_name(mesh: Mesh, shape: &[usize], wants: &[Region], pieces: &[Piece]) -> &'static str {
     let is_whole = |want: &Region| extents(want)[..] == *shape;
     if wants.iter().filter(|want| !extents(want).contains(&0)).all(is_whole) {
@@ -138,7 +139,7 @@ fn collective_name(mesh: Mesh, shape: &[usize], wants: &[Region], pieces: &[Piec
     if sent().all(are_neighbours) && moved.saturating_mul(4) <= size { "halo_exchange" } else { "all_to_all" }
 }
 
-/// Returns, by local rank, the whole array on each rank that computes ([`Mesh::is_leader`]), and `None` for other ranks. The arrays are
+/// Returns, for each local rank, the whole array if the rank computes replicated results ([`Mesh::is_leader`]), or `None`. The arrays are
 /// 1-D, in the order of the buffer's elements.
 pub(crate) fn gather(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>> {
     let mesh = buffer.mesh;
@@ -164,9 +165,9 @@ pub(crate) fn resolve(buffer: &ShardedBuffer) -> Result<Option<StoredArray>> {
     resolve_along(buffer, None)
 }
 
-/// Combines the values of the ranks if a reduction is pending. With an axis of the stored array, the first partial mesh axis then divides
-/// this axis: each rank receives and combines its part of the values only. Without one, every rank combines all values. The ranks' values are
-/// combined in the order of the ranks. Returns `None` if no reduction is pending.
+/// Combines the values of the ranks, in the order of the ranks, if a reduction is pending. With an `axis` of the stored array, the first
+/// partial mesh axis divides that axis in the result: each rank receives and combines only the values of its part. If `axis` is `None`,
+/// every rank combines all values. Returns `None` if no reduction is pending.
 pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Result<Option<StoredArray>> {
     let mesh = buffer.mesh;
     let Some((mesh_axis, op)) = buffer.distribution.placements.iter().enumerate().find_map(|(m, p)| match p {
@@ -176,7 +177,7 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
         return Ok(None);
     };
     let ranks = mesh.shape()[mesh_axis];
-    // The values of the ranks are stacked along a new first axis. This mesh axis divides it into one element per rank.
+    // The values of the ranks are stacked along a new first axis. The partial mesh axis divides this new axis into one element per rank.
     let mut distribution = buffer.distribution.clone();
     distribution.shape.insert(0, ranks);
     for placement in &mut distribution.placements {
@@ -205,12 +206,12 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
     Ok(Some(again.unwrap_or(result)))
 }
 
-/// Maximum number of ranks whose values one elementwise loop combines. It reads the values of the ranks where they were received, and takes
-/// an eighth of the time of a reduction over a first axis of two elements.
+/// Maximum number of ranks whose values one elementwise loop combines. The loop reads the values where they were received, and takes an
+/// eighth of the time of a reduction over a first axis of two elements.
 const MAX_FUSED_RANKS: usize = 8;
 
 /// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis
-/// numbers the ranks; `region` contains all of them. Returns an array without that axis.
+/// numbers the ranks; `region` contains all these regions. Returns an array without that axis.
 fn combine_in_order(
     mesh: Mesh,
     local: usize,
@@ -276,8 +277,8 @@ pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &Placements) -> R
     over_parts(mesh, source.dtype, layout, distribution, parts)
 }
 
-/// Returns a view of a sharded array as an array with the given placements, none of which may be partial. Each rank copies the elements of
-/// the view that it sends, and those that it keeps, directly from its part.
+/// Returns a view of a sharded array as an array with the given placements, none of which may be partial. Each rank copies the elements
+/// that it sends or keeps directly from its part.
 pub(crate) fn redistribute_view(view: &HeldView, placements: &Placements) -> Result<StoredArray> {
     let (array, buffer) = (view.array, view.buffer);
     let mesh = buffer.mesh;
@@ -295,7 +296,7 @@ pub(crate) fn redistribute_view(view: &HeldView, placements: &Placements) -> Res
     over_parts(mesh, array.dtype(), Layout::contiguous(array.shape())?, distribution, parts)
 }
 
-/// Returns an array in C order from the start of its buffer; a copy if necessary.
+/// Returns `array` as a C-contiguous array at offset 0 of its buffer. Copies the elements if necessary.
 pub(crate) fn dense(array: &StoredArray) -> Result<StoredArray> {
     if array.layout().is_c_contiguous() && array.layout().offset() == 0 {
         return Ok(array.clone());

@@ -81,7 +81,7 @@ impl ViewMap {
             .collect()
     }
 
-    /// Returns the axis of the layout that runs along a stored axis; the longest one if there are several.
+    /// Returns the axis of the layout that runs along a stored axis; the longest such axis if there are several.
     pub fn axis_along(&self, stored_axis: usize, shape: &[usize]) -> Option<usize> {
         let runs = |axis: &usize| self.steps[*axis][stored_axis] != 0 && shape[*axis] > 1;
         (0..self.steps.len()).filter(runs).max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))
@@ -202,7 +202,7 @@ impl<'a> HeldView<'a> {
     }
 }
 
-/// Returns, for each mesh axis, the axis of the view that it divides, or `None` if it divides none.
+/// Returns the axis of the view that each mesh axis divides, or `None` for a mesh axis that divides no axis of the view.
 ///
 /// If no [`ViewMap`] describes the view, mesh axes that divide the stored array get the view's axis with the largest stride.
 pub(crate) fn natural_cuts(mesh: Mesh, array: &StoredArray) -> Cuts {
@@ -289,8 +289,8 @@ pub(crate) fn local_regions(mesh: Mesh, array: &StoredArray, region: &dyn Fn(usi
     ranks().map(view).collect()
 }
 
-/// Returns for each rank of this process a region of `array`, in one or more parts on the rank's device, each with its region of `array`.
-/// Parts that come from different ranks are not joined if they divide the region along one axis. `region` is a function of the rank.
+/// Returns, for each rank of this process, the region `region(rank)` of `array` as one or more parts on the rank's device. Each part has
+/// its own region of `array`. Parts that come from different ranks are not joined if they divide the region along one axis.
 pub(crate) fn local_region_parts(
     mesh: Mesh,
     array: &StoredArray,
@@ -315,7 +315,8 @@ pub(crate) fn local_region_parts(
     Ok(local_regions(mesh, array, region)?.into_iter().zip(mesh.local_ranks()).map(whole).collect())
 }
 
-/// Returns the buffer and the map of a view if exactly one of its axes runs along the only divided axis of the stored array.
+/// Returns the buffer, the map and the divided axis of a view. Returns `None` unless the stored array is divided along one axis and exactly
+/// one axis of the view runs along that axis.
 fn divided_view(mesh: Mesh, array: &StoredArray) -> Option<(&ShardedBuffer, ViewMap, usize)> {
     let buffer = ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.is_partial() && has_same_items(array, buffer))?;
     let mut divided = (0..mesh.shape().len()).filter_map(|m| buffer.distribution.sharded_axis(m));
@@ -357,7 +358,7 @@ impl Rows {
         if !(0..buffer.mesh.shape().len()).all(is_only) {
             return None;
         }
-        // An axis of extent 1 that a mesh axis divides leaves some ranks without elements. They hold no rows.
+        // An axis of extent 1 that a mesh axis divides leaves some ranks without elements. Such ranks hold no rows.
         Some(Rows { axis, length: shape[axis + 1..].iter().product::<usize>().max(1) })
     }
 

@@ -22,7 +22,7 @@ const DLPACK_TYPES: [(DType, DLDataType); 15] = [
     (DType::C128, DLDataType::C128),
 ];
 
-/// DLPack's names of the type codes, by number.
+/// DLPack's names of its type codes, indexed by the code.
 const TYPE_CODE_NAMES: [&str; 18] = [
     "int",
     "uint",

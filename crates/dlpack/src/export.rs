@@ -48,11 +48,11 @@ pub fn export_legacy(array: NdArray) -> Result<LegacyTensor> {
     Exporter::default().legacy(array)
 }
 
-/// Exports for a consumer that uses a given CUDA stream.
+/// An exporter of arrays to a consumer that uses a given CUDA stream.
 ///
 /// The stream waits for the work that computes the array, without blocking the host. If the stream is the legacy default stream, the memory
-/// is reused only after the work on that stream, and the deleter does not block. Other streams may not exist any more when the deleter is
-/// called, so the deleter waits for the device.
+/// is reused only after the work on that stream, and the deleter does not block. Any other stream may be destroyed before the deleter is
+/// called, so the deleter blocks until all work of the device has ended.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -122,7 +122,7 @@ fn dlpack_device(device: Device) -> Result<DLDevice> {
 fn unshared_elements(mut array: NdArray) -> Result<StoredArray> {
     let may_write = |a: &StoredArray| a.buffer().is_writable() && !a.layout().may_overlap();
     if !array.is_unique() || !may_write(&array.stored()?) {
-        // The evaluation of a deferred array may store its elements in memory that nothing else uses.
+        // Evaluating a deferred array may store the elements in memory that nothing else uses. A copy is then unnecessary.
         array.eval()?;
         if !array.is_unique() || !may_write(&array.stored()?) {
             array = array.copy()?;
@@ -192,8 +192,9 @@ impl Exported {
         let metadata = Dynamic::new(&shape[..], &strides[..]).initialize_as::<M>(Box::new(self));
         let mut tensor = metadata.map_err(|error| Error::value(OP, error.to_string()))?;
         tensor.set_data(data).set_device(device).set_dtype(dtype);
-        // SAFETY: the array belongs to the consumer alone if `flags` has `IS_COPIED`. Otherwise the flags include `READ_ONLY`, or the
-        // structure has no flags. `self` keeps the elements alive and constant until the deleter drops it, on any thread.
+        // SAFETY: `IS_COPIED` is set only for elements from `unshared_elements`, which belong to the consumer alone. All other tensors are
+        // `READ_ONLY`, or have the structure of DLPack 0.x without flags. `self` keeps the elements alive and constant until the deleter
+        // drops `self`, on any thread.
         Ok(unsafe {
             tensor.set_flags_unchecked(flags);
             tensor.finish()

@@ -132,7 +132,7 @@ fn tensor_memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Opti
         range().ok_or_else(|| Error::shape(OP, "strides and offset reach outside the address space", &[shape]))?;
     let alignment = match tensor.device.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => dtype.alignment(),
-        _ => dtype.itemsize(), // CUDA loads both parts of a complex number at once
+        _ => dtype.itemsize(), // a CUDA kernel loads both parts of a complex number with one instruction
     };
     if !element_0.is_multiple_of(alignment) {
         return Err(Error::value(
@@ -157,8 +157,8 @@ unsafe fn host_buffer<M: ManagedTensorBase + 'static>(
         return Ok(Arc::new(HostBuffer::uninit(0)?));
     };
     let is_owned = owner.flags() & (DlpackFlags::IS_COPIED | DlpackFlags::READ_ONLY) == DlpackFlags::IS_COPIED;
-    // SAFETY: the caller guarantees that the owner keeps the bytes allocated. A tensor with `IS_COPIED` belongs to its consumer, which may
-    // write.
+    // SAFETY: the caller guarantees that the owner keeps the bytes allocated. Writes are permitted (`is_owned`) only for a tensor with
+    // `IS_COPIED` and without `READ_ONLY`, which belongs to its consumer alone.
     let buffer = unsafe { HostBuffer::from_owner(start, nbytes, Box::new(owner), is_owned) };
     if dtype == DType::Bool && !buffer.has_valid_bools() {
         let mut copy = HostBuffer::from_bytes(buffer.as_bytes())?;

@@ -38,11 +38,11 @@
 #![deny(unsafe_code)]
 
 mod dtype;
-#[allow(unsafe_code)] // completes the C structures
+#[allow(unsafe_code)] // builds the C structures of exported tensors
 mod export;
-#[allow(unsafe_code)] // reads the C structures
+#[allow(unsafe_code)] // reads the C structures of imported tensors
 mod import;
-#[allow(unsafe_code)] // stream handles
+#[allow(unsafe_code)] // converts numbers to handles of CUDA streams
 mod stream;
 
 pub use dlpark;

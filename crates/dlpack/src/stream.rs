@@ -1,8 +1,8 @@
-//! CUDA streams of the library with which arrays are exchanged, as numbers of Python's `__dlpack__` protocol.
+//! CUDA streams of the other library in an exchange of arrays, as numbers of Python's `__dlpack__` protocol.
 
 use cuprum_core::{Device, Error, Result};
 
-/// A CUDA stream of the library with which arrays are exchanged, as the number that Python's `__dlpack__(stream=..)` takes.
+/// A CUDA stream of the other library in an exchange of arrays, as the number that Python's `__dlpack__(stream=..)` takes.
 ///
 /// Exports and imports of host arrays ignore the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,14 +26,14 @@ impl StreamNumber {
     /// ([`consumer_stream`]).
     pub const UNORDERED: StreamNumber = StreamNumber(-1);
 
-    /// Returns the stream with a number of `__dlpack__(stream=..)`: -1 ([`Self::UNORDERED`]), 1 ([`Self::LEGACY_DEFAULT`]),
-    /// 2 ([`Self::PER_THREAD_DEFAULT`]), or the address of a `CUstream`.
+    /// Returns the stream that `number` means in `__dlpack__(stream=number)`: -1 ([`Self::UNORDERED`]), 1 ([`Self::LEGACY_DEFAULT`]), 2
+    /// ([`Self::PER_THREAD_DEFAULT`]), or the address of a `CUstream`.
     ///
     /// # Errors
     /// [`Error::Value`] for any other number. 0 is ambiguous, and `__dlpack__` does not permit it.
     ///
     /// # Safety
-    /// If `number` is an address, it is that of a stream of the tensor's device, and the stream exists until the export or import returns.
+    /// If `number` is an address, a stream of the tensor's device has this address. That stream exists until the export or import returns.
     pub unsafe fn new(number: i64) -> Result<StreamNumber> {
         match number {
             -1 | 1.. => Ok(StreamNumber(number)),
@@ -41,7 +41,7 @@ impl StreamNumber {
         }
     }
 
-    /// Returns the number.
+    /// Returns the number that `__dlpack__(stream=..)` takes.
     pub fn number(self) -> i64 {
         self.0
     }
@@ -67,7 +67,7 @@ impl StreamNumber {
 /// The producer makes this stream wait for the data, so the tensor can be imported with [`StreamNumber::UNORDERED`].
 ///
 /// # Errors
-/// [`Error::Device`] if the device is not ready, or of a kind without DLPack streams.
+/// [`Error::Device`] if the device is not ready or is not a CUDA device, or if this build lacks the feature `cuda`.
 pub fn consumer_stream(device: Device) -> Result<Option<i64>> {
     if device == Device::CPU {
         return Ok(None);

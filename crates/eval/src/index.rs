@@ -35,7 +35,7 @@ fn article_for(value: &Value) -> &'static str {
     if value.type_name().starts_with(['a', 'i']) { "an" } else { "a" }
 }
 
-/// Converts the start, stop or step of a slice. Returns `None` if it is Python's `None`.
+/// Converts the start, stop or step of a slice. Returns `None` if `value` is Python's `None`.
 pub(crate) fn slice_bound(value: &Value) -> Unlocated<Option<isize>> {
     match value {
         Value::None => Ok(None),

@@ -1,4 +1,4 @@
-//! The lexer, which splits source text into tokens. It matches brackets, because line ends inside brackets are not tokens.
+//! The lexer, which splits source text into tokens. The lexer also matches brackets, because line ends inside brackets are not tokens.
 //!
 //! A lexical error ends the token list with [`Token::LexicalError`] instead of failing at once, so that a syntax error at an earlier
 //! position is reported first.

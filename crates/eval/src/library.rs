@@ -118,7 +118,7 @@ pub(crate) fn is_namespace(name: &str) -> bool {
     !name.is_empty() && Function::all().any(|function| function.namespace == name)
 }
 
-/// Returns the error for the unknown name `path`, with a suggestion if it is close to a known name.
+/// Returns the error for the unknown name `path`, with a suggestion if `path` is close to a known name.
 pub(crate) fn unknown_name<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
     // Names match without their namespace too, because pasted code often imports `shuffle` from `numpy.random`.
     let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).nth(1).unwrap_or(line));

@@ -211,7 +211,7 @@ fn group_into_lists(op: &'static str, items: &mut dyn Iterator<Item = Value>, co
     Ok(lists)
 }
 
-/// Returns the function of an object's namespace that is its method `name`. Functions that set a seed are not methods.
+/// Returns the function of the object's namespace that implements the object's method `name`. Functions that set a seed are not methods.
 pub(crate) fn object_function(object: &dyn Object, name: &str) -> Option<&'static Function> {
     Function::find(&format!("{}.{name}", object.namespace())).filter(|_| !["seed", "default_rng"].contains(&name))
 }

@@ -106,7 +106,7 @@ impl Session {
         &self.assigned
     }
 
-    /// Sets the function that receives each line of `print(...)`. Without one, `print` is an error.
+    /// Sets the function that receives each line of `print(...)`. Without such a function, `print` is an error.
     pub fn on_print(&mut self, print: impl FnMut(&str) + Send + 'static) {
         self.print = Some(Box::new(print));
     }

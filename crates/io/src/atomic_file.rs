@@ -73,7 +73,8 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
         Err(e) => return Err(system_error(e)),
     };
     if let Some(metadata) = &existing {
-        // Opening checks that `path` is no folder and that its permissions allow writing. The rename below would not check this.
+        // Opening `path` checks that it is no folder and that the file's permissions allow writing. A rename to `path` would not check
+        // this.
         let mut file = OpenOptions::new().write(true).open(path).map_err(system_error)?;
         if !metadata.is_file() || path.starts_with("/dev") || path.starts_with("/proc") {
             fill(&mut CheckedFile(&mut file))?;
@@ -112,7 +113,7 @@ fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let own = file.metadata().map_err(system_error)?;
     if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
-        // Errors are ignored: an unprivileged process cannot give its files to another owner, and stays their owner.
+        // Errors of `fchown` are ignored: an unprivileged process cannot give its files to another owner, and stays their owner.
         let _ = fchown(file, Some(existing.uid()), Some(existing.gid()));
     }
     file.set_permissions(existing.permissions()).map_err(system_error)
@@ -156,7 +157,7 @@ impl TemporaryFile {
     fn persist(mut self, folder: &Path, target: &Path) -> Result<()> {
         if self.name.is_none() {
             let name = unused_name(folder);
-            // The name is registered first, so that [`remove_partial_files`] also removes the file between the link and the rename.
+            // The name is registered first, so that [`remove_partial_files`] also removes a file that has this name but is not renamed yet.
             lock_partial_files().push(name.clone());
             self.name = Some(name.clone());
             name_unnamed_file(&self.file, &name).map_err(system_error)?;

@@ -74,8 +74,8 @@ impl Format {
 /// Number of bytes that are read from the start of a file to recognise its format.
 const SIGNATURE_BYTES: usize = 512;
 
-/// Returns the format of a file that begins with `start`. The format is recognised by the contents, else it is `named`, the format of the
-/// file extension or of the caller. Any other text is csv if `start` contains a comma, else columns separated by blanks.
+/// Returns the format of a file that begins with `start`: the format that the contents show, else `named`, the format that the caller or
+/// the file extension names. If neither is known, text is csv if `start` contains a comma, else columns separated by blanks.
 fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
     let is_text = || !start.is_empty() && start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
     match Format::of_contents(start).or(named) {

@@ -82,7 +82,7 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    /// Checks shape and dtype, and evaluates the array and its range.
+    /// Checks shape and dtype, evaluates the array, and determines the values that become black and white.
     pub fn prepare(array: &NdArray, format: Format, options: &ImageOptions) -> Result<Encoded> {
         let channels = match *array.shape() {
             [_, _] => 1,

@@ -36,7 +36,8 @@ impl Mapping {
     pub fn of(file: &File) -> std::io::Result<Mapping> {
         io_failure(Point::FileRead)?;
         // SAFETY: the mapping is private and read-only. Its bytes are only read as integers and floats, of which every bit pattern is
-        // valid: `array` refuses bool. As documented at every public function that maps, the file must not change meanwhile.
+        // valid: `Mapping::array` refuses bool. The public functions that map files document that the file must not change while it is
+        // mapped.
         let map = unsafe { Mmap::map(file)? };
         let pointer = NonNull::new(map.as_ptr().cast_mut()).ok_or(std::io::ErrorKind::OutOfMemory)?;
         let len = map.len();

@@ -49,9 +49,9 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 /// Returns the array of a `.npy` file as a view of the memory-mapped file, without reading the elements (`numpy.load` with
 /// `mmap_mode="r"`).
 ///
-/// Big-endian, bool and misaligned elements, and pipes, are read into memory instead. If the current device is a GPU, the elements are copied to it.
-/// The array is read-only: an assignment to it copies first. The file must not change while the array lives. If it is truncated, reading a
-/// page after the new end terminates the process with SIGBUS.
+/// Big-endian, bool and misaligned elements, and pipes, are read into memory instead. If the current device is a GPU, the elements are
+/// copied to it. The array is read-only: an assignment to it copies first. The file must not change while the array lives. If the file is
+/// truncated, reading a page after its new end terminates the process with SIGBUS.
 ///
 /// # Errors
 /// The errors of [`load`].
@@ -137,7 +137,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Returns the size of the elements in bytes.
+    /// Returns the size of all elements in bytes.
     ///
     /// # Errors
     /// [`Error::Io`] for a shape with too many axes or elements.

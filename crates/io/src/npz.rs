@@ -126,8 +126,8 @@ impl Npz {
     /// in files that [`save_npz`] wrote, and by chance in files that NumPy wrote. The checksum of a mapped array is not verified. If the
     /// current device is a GPU, the elements are copied to it.
     ///
-    /// Mapped arrays are read-only: an assignment to them copies first. The file must not change while they live. If it is truncated,
-    /// reading a page after the new end terminates the process with SIGBUS.
+    /// Mapped arrays are read-only: an assignment to them copies first. The file must not change while a mapped array lives. If the file is
+    /// truncated, reading a page after its new end terminates the process with SIGBUS.
     ///
     /// # Errors
     /// The errors of [`Npz::read`].
@@ -243,8 +243,8 @@ impl<R: ReaderAt> Archive<R> {
     }
 }
 
-/// Reads the array in `source`, and checks that `source` ends after the array. When `source` reaches its end, it
-/// verifies size and checksum. At most `size` bytes, the declared size, are unpacked.
+/// Reads the array in `source`, and checks that `source` ends after the array. At its end, the reader `source` verifies size and checksum.
+/// At most `size` bytes, the declared size, are unpacked.
 fn read_verified(source: &mut dyn Read, size: u64) -> Result<NdArray> {
     let array = npy::read_array(source, Some(size))?;
     let mut rest = [0];
@@ -365,7 +365,7 @@ pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::Encod
 }
 
 fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, encoded: &npy::Encoded, compressed: bool) -> Result<()> {
-    // The local header has 30 bytes, the name, and the extra field with its own header of 4 bytes.
+    // The data of a zip member follows a local header: 30 bytes, the name, and the extra field, which has a header of 4 bytes.
     let start = archive.stream_offset() + 30 + name.len() as u64 + 4;
     let padding = if compressed { 0 } else { (DATA_ALIGNMENT - start % DATA_ALIGNMENT) % DATA_ALIGNMENT };
     let mut member = archive.new_file(EntryPath::verbatim(name.as_bytes()));

@@ -110,7 +110,8 @@ pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 /// `offset` is the byte at which the elements start, a multiple of the element size. The array is read-only: an assignment to it
 /// copies first. If the current device is a GPU, the elements are copied to it.
 ///
-/// The file must not change while the array lives. If it is truncated, reading a page after the new end terminates the process with SIGBUS.
+/// The file must not change while the array lives. If the file is truncated, reading a page after its new end terminates the process with
+/// SIGBUS.
 ///
 /// # Errors
 /// [`Error::Io`](cuprum_core::Error::Io) if the file is missing or too short, `offset` is not aligned, or `dtype` is bool. The bytes of

@@ -28,8 +28,8 @@ const METADATA_KEY: &str = "__metadata__";
 /// Mapped arrays are read-only: an assignment to them copies first. bool arrays, and arrays that are not aligned in the file, are copied.
 /// If the current device is a GPU, reading an array copies the elements from the file's memory to the GPU in one transfer.
 ///
-/// The file must not change while this value or one of its arrays lives. If it is truncated, reading a page after the new end terminates
-/// the process with SIGBUS.
+/// The file must not change while this value or one of its arrays lives. If the file is truncated, reading a page after its new end
+/// terminates the process with SIGBUS.
 ///
 /// # Examples
 /// ```

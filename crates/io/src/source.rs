@@ -40,7 +40,7 @@ pub(crate) fn count_transferred(bytes: usize) {
     TRANSFERRED_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
-/// Opens a file for reading. Returns it with its size, which is unknown for pipes and devices.
+/// Opens a file for reading. Returns the file and its size in bytes, which is `None` for pipes and devices.
 pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
     io_failure(Point::FileOpen).map_err(|e| Error::system(path, e))?;
     let file = File::open(path).map_err(|e| Error::system(path, e))?;
@@ -111,7 +111,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     read_remaining(&mut file, bytes).map_err(|e| crate::failure::with_path(path, e))
 }
 
-/// Writes all of `bytes`.
+/// Writes all of `bytes`, and adds their number to the count of transferred bytes.
 pub(crate) fn write_all(file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
     for piece in bytes.chunks(MAX_TRANSFER_BYTES) {
         file.write_all(piece).map_err(system_error)?;

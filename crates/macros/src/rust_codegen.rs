@@ -215,8 +215,8 @@ impl RustWriter<'_> {
         }
     }
 
-    /// Returns the type of the generic parameter with which a call instantiates the function with index `at`. `args` and `result` are those
-    /// of the call.
+    /// Returns the type of the generic parameter with which a call instantiates the function with index `at`. `args` and `result` are the
+    /// arguments and the result type of the call.
     fn callee_generic_type(&self, at: usize, args: &[Expr], result: Slot) -> PrimitiveType {
         let of_generic = self.functions[at].parameters.iter().zip(args).find(|(p, _)| p.ty == Type::Generic);
         self.concrete_type(self.function.resolved_type(of_generic.map_or(result, |(_, arg)| arg.ty)))

@@ -71,7 +71,7 @@ pub struct Parameter {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParameterKind {
-    /// One element per call.
+    /// One element of the argument per call of the function.
     Each,
     /// The whole array, `&[T]`.
     Whole,

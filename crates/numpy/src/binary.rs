@@ -8,12 +8,12 @@ use cuprum_core::{DType, Error, NdArray, Result, axis as along, bitwise_and, lef
 use crate::common::{filled, slice_axis};
 use cuprum_core::concat;
 
-/// The order of the bits of a byte.
+/// The order of the bits within a byte (`bitorder=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitOrder {
-    /// The first bit is the highest.
+    /// The first of eight elements is the most significant bit.
     Big,
-    /// The first bit is the lowest.
+    /// The first of eight elements is the least significant bit.
     Little,
 }
 
@@ -38,7 +38,7 @@ impl BitOrder {
     }
 }
 
-/// Returns the array with `axis` moved to the end, and the axis counted from the front. Without an axis, returns the flattened
+/// Returns the array with `axis` moved to the end, and `axis` as a number that is not negative. Without an axis, returns the flattened
 /// array and 0.
 fn move_axis_last(name: &'static str, a: &NdArray, axis: Option<isize>) -> Result<(NdArray, isize)> {
     match axis {
@@ -92,7 +92,8 @@ pub fn packbits(a: &NdArray, #[read(Option<isize>)] axis: impl Into<Option<isize
 
 /// Returns the bits of uint8 elements, along an axis or, without an axis, of the flattened array (`numpy.unpackbits`). The result is uint8.
 ///
-/// `count` limits the bits along the axis; a negative one leaves bits out at the end, and one that is too large adds zeros.
+/// `count` limits the bits along the axis. A negative `count` drops that many bits at the end. A `count` above the number of bits appends
+/// zeros.
 ///
 /// Passes over memory: one.
 ///

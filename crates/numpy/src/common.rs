@@ -4,7 +4,7 @@ use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::ops::value::Value;
 use cuprum_core::{Args, DType, Device, Item, NdArray, Operand, Result, Scalar, arange, full, with_device};
 
-/// Returns `start:stop:step` along one axis: a view.
+/// Returns the view of an array that the slice `start:stop:step` selects along one axis.
 pub(crate) fn slice_axis(
     a: &NdArray,
     axis: usize,

@@ -43,7 +43,7 @@ fn asarray_from_args(args: &Args) -> Result<Value> {
     create_from_args(args, || argument_as_array(args, "a"))
 }
 
-/// Returns the argument `name` as an array, in the dtype that the argument `dtype` names if it is given.
+/// Returns the argument `name` as an array, converted to the dtype that the argument `dtype` names, if that argument is given.
 fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
     match args.get(name) {
         Some(value) => value.array_as(args.op(), args.dtype("dtype")?),
@@ -339,7 +339,8 @@ pub(crate) fn spaced_samples(start: &NdArray, stop: &NdArray, num: usize, endpoi
     let parts = if endpoint { num.saturating_sub(1) } else { num };
     let scaled = if parts > 0 {
         let step = divide(&delta, parts)?;
-        // As in NumPy, if any step underflows to zero, each sample number is divided by `parts` before it is multiplied by `delta`.
+        // If any step underflows to zero, NumPy divides each sample number by the number of intervals before it multiplies by `stop -
+        // start`.
         let underflows = equal(&step, 0)?.any(())?;
         where_(underflows, multiply(divide(&number, parts)?, &delta)?, multiply(&number, &step)?)?
     } else {
@@ -379,7 +380,7 @@ impl From<usize> for Samples {
 }
 
 impl FromArgs for Samples {
-    /// Reads `num`, `endpoint`, `dtype` and `axis`.
+    /// Reads the arguments `num`, `endpoint`, `dtype` and `axis`.
     fn from_args(args: &Args, _name: &str) -> Result<Samples> {
         let num = args.int_or("num", 50)?;
         let num = usize::try_from(num).map_err(|_| Error::value(args.op(), format!("Number of samples, {num}, must be non-negative.")))?;
@@ -508,7 +509,7 @@ fn meshgrid_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the coordinates of a grid with the given 1-D arrays as axes (`numpy.meshgrid`), as views.
 ///
-/// With `sparse`, each result has extent 1 along all other axes. The results are otherwise broadcast to the shape of the grid.
+/// With `sparse`, each result has extent 1 along all other axes. Without `sparse`, the results are broadcast to the shape of the grid.
 ///
 /// Passes over memory: none.
 ///

@@ -49,8 +49,8 @@ fn result_type_from_args(args: &Args) -> Result<Value> {
     result_type(&sources).map(Value::DType)
 }
 
-/// Returns the dtype of the result of an operation on arrays, dtypes and numbers (`numpy.result_type`). Numbers are weak: they adopt the
-/// dtype of the other arguments if it is of their kind or a higher one.
+/// Returns the dtype of the result of an operation on arrays, dtypes and numbers (`numpy.result_type`). A number is weak: it adopts the
+/// dtype of the other arguments, unless its own kind is higher than the kind of that dtype.
 ///
 /// # Errors
 /// No arguments.

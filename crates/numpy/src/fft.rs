@@ -301,8 +301,8 @@ impl TrigonometricTransform {
             (Norm::Backward, true) | (Norm::Forward, false) => length.recip(),
             _ => 1.0,
         };
-        // For the first and the last element: whether the norm of the basis function differs from that of the other basis functions. If it
-        // does, an orthonormal transform scales the element.
+        // `ends` states, for the first and for the last element, whether the norm of its basis function differs from that of the other
+        // basis functions. An orthonormal transform scales such an element.
         let ends = match (self.basis, kind) {
             (BasisFunction::Cosine, 1) => (true, true),
             (BasisFunction::Cosine, 2 | 3) => (true, false),
@@ -317,7 +317,7 @@ impl TrigonometricTransform {
     }
 }
 
-/// Declares the functions of trigonometric transforms: name, NumPy's signature, transform. They have the same parameters.
+/// Declares the functions of trigonometric transforms: name, NumPy's signature, transform. All functions have the same parameters.
 macro_rules! trigonometric_transforms {
     ($($(#[$doc:meta])* $name:ident $signature:literal $transform:expr;)*) => {$(
         $(#[$doc])*

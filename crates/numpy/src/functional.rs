@@ -8,7 +8,7 @@ use cuprum_core::{Axes, DType, Error, IntoShape, Item, NdArray, Result, numpy, s
 
 use crate::indexing::indices;
 
-/// Returns the function whose path is the value of the argument `name`.
+/// Returns the function that the argument `name` names, such as `linalg.norm`.
 fn function_argument(args: &Args, name: &str) -> Result<&'static Function> {
     let path = args.str(name)?;
     Function::find(path).ok_or_else(|| Error::value(args.op(), format!("there is no function '{path}'")))

@@ -1,4 +1,5 @@
-//! Coordinates of grids and joined ranges: `numpy.mgrid`, `ogrid`, `r_` and `c_`, which Python writes as indices.
+//! Coordinates of grids and joined ranges: `numpy.mgrid`, `ogrid`, `r_` and `c_`. In Python, their ranges are written as indices:
+//! `mgrid[0:3]`.
 
 use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange_as, concat, multiply, stack};
@@ -139,7 +140,7 @@ pub fn mgrid(ranges: &[GridRange]) -> Result<NdArray> {
     stack(broadcast_arrays(&ogrid(ranges)?)?, 0)
 }
 
-/// A part of [`r_`] and [`c_`]: an array, a number, or a range.
+/// An operand of [`r_`] and [`c_`]: an array, a number, or a range.
 #[derive(Clone)]
 pub enum GridPart {
     /// An array or a number.
@@ -169,7 +170,7 @@ impl From<Scalar> for GridPart {
     }
 }
 
-/// Returns the parts as arrays of their common dtype. Numbers are weak.
+/// Converts the operands of [`r_`] and [`c_`] to arrays of their common dtype. Numbers are weak scalars.
 fn parts_as_arrays(parts: &[GridPart]) -> Result<Vec<NdArray>> {
     let mut operands = Vec::new();
     for part in parts {

@@ -1,7 +1,7 @@
 //! Indexing routines that insert data into arrays, and copies into arrays.
 //!
-//! The functions change their first argument: in place if nothing else uses its elements, otherwise in a copy. Other handles keep their
-//! values.
+//! The functions change their first argument: in place if nothing else uses its elements, otherwise in a copy. Other arrays that share
+//! these elements keep their values.
 
 use cuprum_core::function::Indices;
 use cuprum_core::layout::normalize_axis;
@@ -40,7 +40,7 @@ fn flat_values(a: &NdArray, values: Operand) -> Result<NdArray> {
     }
 }
 
-/// Returns `count` elements of `values`. If there are fewer, they repeat from the start.
+/// Returns `count` elements of `values`. If `values` has fewer, its elements repeat from the start.
 fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
     match values.size() {
         n if n == count => Ok(values.clone()),
@@ -276,7 +276,7 @@ pub fn fill_diagonal(a: &mut NdArray, #[name("val")] value: impl Into<Operand>, 
 }
 
 /// Replaces the elements of `a` by those of `source`, which broadcasts (`numpy.copyto`). With `mask`, replaces only the elements at which
-/// it is true.
+/// the mask is true.
 ///
 /// [`NdArray::assign_from`] is the same without a mask.
 ///
@@ -306,7 +306,7 @@ pub fn copyto(
 ) -> Result<()> {
     let source = source.into();
     let Some(mask) = mask else { return a.assign_from(source) };
-    // `assign_from` on a copy of `a` converts and checks `source` as it does without a mask.
+    // Assigning `source` to a copy of `a` converts and checks `source` in the same way as a call without a mask.
     let mut new = a.clone();
     new.assign_from(source)?;
     a.update(|a| where_(mask.astype(DType::Bool)?, &new, a))

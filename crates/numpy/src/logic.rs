@@ -45,7 +45,7 @@ impl From<(f64, f64)> for Tolerance {
 }
 
 impl FromArgs for Tolerance {
-    /// Reads `rtol`, `atol` and `equal_nan`.
+    /// Reads the arguments `rtol`, `atol` and `equal_nan`.
     fn from_args(args: &Args, _name: &str) -> Result<Tolerance> {
         let (rtol, atol) = (f64::from_args(args, "rtol")?, f64::from_args(args, "atol")?);
         Ok(Tolerance { rtol, atol, equal_nan: args.bool_or("equal_nan", false)? })

@@ -102,7 +102,7 @@ pub fn shares_memory(a: &NdArray, b: &NdArray) -> Result<bool> {
         return Ok(true);
     }
     let (first, second) = (byte_ranges(first.layout(), a.dtype())?, byte_ranges(second.layout(), b.dtype())?);
-    // Both lists are sorted. All ranges of a list have the same length, and two of them are either equal or disjoint.
+    // Both lists of byte ranges are sorted. Within a list, all ranges have the same length, and two of them are either equal or disjoint.
     let (mut i, mut j) = (0, 0);
     while let (Some(&(low, high)), Some(&(other_low, other_high))) = (first.get(i), second.get(j)) {
         if low < other_high && other_low < high {
@@ -119,7 +119,8 @@ fn byte_ranges(layout: &Layout, dtype: DType) -> Result<Vec<(isize, isize)>> {
     try_reserve("shares_memory", &mut starts, layout.size())?;
     let itemsize = dtype.itemsize() as isize;
     starts.push((layout.offset() as isize * itemsize, (layout.offset() as isize + 1) * itemsize));
-    // `starts` has the ranges for index 0 along this axis. For each further index, a shifted copy of them is appended.
+    // `starts` has the byte ranges of the elements with index 0 along this axis and all later axes. For each further index along this axis,
+    // shifted copies of these ranges are appended.
     for (&extent, &stride) in layout.shape().iter().zip(layout.strides()) {
         let known = starts.len();
         for index in 1..extent as isize {
@@ -172,7 +173,7 @@ fn require_from_args(args: &Args) -> Result<Value> {
 
 /// Returns an array with the required dtype and memory properties (`numpy.require`): the same array if it has them, else a copy.
 ///
-/// NumPy's other requirements hold for every array: it is aligned, and its elements can be assigned.
+/// Every array meets NumPy's other requirements: arrays are aligned, and their elements can be assigned.
 ///
 /// # Errors
 /// Both orders at once, or errors of evaluation.

@@ -61,7 +61,7 @@ impl<T: Into<Scalar>> From<T> for PadMode {
 
 const FUNCTION_NAME: &str = "pad";
 
-/// Maximum number of parts that are copied into a result. If more are needed, each axis is padded by one gather.
+/// Maximum number of slices that [`pad`] copies into the result. If more are needed, [`pad`] uses one gather for each axis instead.
 const MAX_PARTS: usize = 256;
 
 /// Returns the numbers of an argument as a pair for each axis, by NumPy's rules of broadcasting.
@@ -109,7 +109,7 @@ fn pad_from_args(args: &Args) -> Result<Value> {
         Some(value) => read_pairs(value, ndim),
     };
     let lengths = |name: &str| args.get(name).map(|value| read_lengths(value, ndim)).transpose();
-    // As in NumPy, any other text means an even reflection.
+    // As in NumPy, any text except `odd` means an even reflection.
     let odd = |name: &str| matches!(args.get(name), Some(Value::Str(kind)) if kind == "odd");
     let (mode, option) = match mode.as_str() {
         "constant" => (PadMode::Constant(pairs("constant_values")?), "constant_values"),
@@ -268,8 +268,8 @@ impl RepeatMode {
             let piece = if self == RepeatMode::Wrap || block % 2 == 0 {
                 slice_axis(part, axis, first, first + count, 1)?
             } else {
-                // In a mirrored block, offset `i` holds element `extent - 1 - i`. The elements from offset `first` on are therefore a
-                // reversed slice that ends at `last`.
+                // In a mirrored copy of the axis, offset `i` holds element `extent - 1 - i`. The elements from offset `first` on are
+                // therefore a reversed slice that ends at `last`.
                 let last = extent as isize - first;
                 flip(&slice_axis(part, axis, last - count, last, 1)?, axis)?
             };
@@ -280,7 +280,7 @@ impl RepeatMode {
     }
 }
 
-/// Pads by one gather for each axis.
+/// Pads each axis by one gather. This is faster than copies of slices if the padding is many times as long as the axis.
 fn pad_by_gather(array: &NdArray, widths: &[(usize, usize)], repeat: RepeatMode) -> Result<NdArray> {
     let mut padded = array.clone();
     for (axis, &(before, after)) in widths.iter().enumerate().filter(|(_, width)| **width != (0, 0)) {
@@ -308,7 +308,7 @@ enum Statistic {
     Minimum,
 }
 
-/// The source of added elements, with options for each axis.
+/// The source of the elements that [`pad`] adds, with options for each axis.
 enum PaddingSource {
     Edge,
     Ramp(Pairs<Scalar>),

@@ -59,9 +59,9 @@ struct PowerFit {
     powers: NdArray,
     /// Norms of the columns before they were scaled.
     scale: NdArray,
-    /// The default of `rcond`.
+    /// The argument `rcond`, or its default.
     rcond: f64,
-    /// The least-squares solution. Its coefficients are those of the unscaled powers.
+    /// The least-squares solution, with the coefficients of the unscaled powers of `x`.
     fit: LeastSquares,
 }
 
@@ -147,7 +147,8 @@ pub fn polyfit(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Opti
     PowerFit::solve(x, y, deg, rcond, w).map(|fit| fit.fit.solution)
 }
 
-/// Returns the fitted polynomial with the residuals, the rank and the singular values (`numpy.polyfit(full=True)`), and `rcond`.
+/// Returns the fitted polynomial with the residuals, the rank and the singular values, and the `rcond` of the fit
+/// (`numpy.polyfit(full=True)`).
 ///
 /// # Errors
 /// The errors of [`polyfit`].
@@ -160,7 +161,7 @@ pub fn polyfit_details(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>,
 /// The matrix is scaled by the variance of the residuals, unless `unscaled` (`cov='unscaled'`).
 ///
 /// # Errors
-/// The errors of [`polyfit`]. For a scaled matrix, also no more points than coefficients.
+/// The errors of [`polyfit`]. For a scaled matrix, also a number of points that does not exceed the number of coefficients.
 ///
 /// # Examples
 /// ```

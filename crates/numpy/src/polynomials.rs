@@ -90,7 +90,7 @@ pub fn poly(seq_of_zeros: &NdArray) -> Result<NdArray> {
     Ok(coefficients)
 }
 
-/// Returns both arrays with leading zeros, so that their lengths are equal.
+/// Prepends zeros to the shorter array, so that both arrays have the same length.
 fn with_equal_lengths(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> {
     let (a1, a2) = (at_least(a1, 1)?, at_least(a2, 1)?);
     let (n1, n2) = (a1.shape()[0], a2.shape()[0]);
@@ -304,7 +304,7 @@ pub fn polydiv(u: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
         quotient.push(factor.reshape([1])?);
     }
     let quotient = if quotient.is_empty() { filled(&rest, &[1], 0, dtype)? } else { concat(&quotient, 0)? };
-    // NumPy's `allclose(r[0], 0)`, whose absolute tolerance is 1e-8.
+    // As in NumPy, a leading coefficient is dropped if `allclose(coefficient, 0)`, whose absolute tolerance is 1e-8.
     let sizes = rest.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
     let first = sizes.iter().position(|size| size.is_nan() || *size > 1e-8).unwrap_or(sizes.len() - 1);
     Ok((quotient, slice_axis(&rest, 0, first as isize, None, 1)?))

@@ -92,7 +92,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
     let width = rows.shape()[1..].iter().product::<usize>();
     let rows = rows.reshape([count as isize, width as isize])?;
     let numbers = index_range(a.device(), count)?;
-    // The last column is the least significant key, and every sort is stable.
+    // Sorts by one column after the other, from the last, least significant column to the first. Every sort is stable.
     let mut order = numbers.clone();
     for column in (0..width).rev() {
         let key = rows.index(&[Item::slice(None, None, 1), Item::At(column as isize)])?;
@@ -177,7 +177,7 @@ fn isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Re
     table.take(&entry, 0).map(Some)
 }
 
-/// Returns the distinct elements, or the flattened array if they are known to be distinct.
+/// Returns the distinct elements of `a`. With `assume_unique`, they are known to be distinct, and the flattened array is returned.
 fn distinct(a: &NdArray, assume_unique: bool) -> Result<NdArray> {
     if assume_unique { a.ravel() } else { unique(a) }
 }
@@ -242,7 +242,7 @@ pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) ->
     let order = joined.argsort(0)?;
     let (before, after) = neighbour_pairs(&joined.take(&order, 0)?)?;
     let mask = equal(&before, &after)?;
-    mask.eval()?; // used three times below
+    mask.eval()?; // evaluates the deferred mask once for its three uses below
     let (order_before, order_after) = neighbour_pairs(&order)?;
     let in_first = order_before.extract(&mask)?;
     let in_second = subtract(order_after.extract(&mask)?, first.0.size())?;

@@ -108,7 +108,7 @@ pub fn issubdtype(arg1: impl Into<TypeClass>, arg2: impl Into<TypeClass>) -> Res
     Ok(false)
 }
 
-/// NumPy's codes of types with their names.
+/// NumPy's codes of types, with the descriptions that [`typename`] returns.
 const TYPE_NAMES: [(&str, &str); 22] = [
     ("S1", "character"),
     ("?", "bool"),
@@ -168,7 +168,7 @@ fn mintypecode_from_args(args: &Args) -> Result<Value> {
     mintypecode(&codes, &String::from_args(args, "typeset")?, &String::from_args(args, "default")?).map(Value::Str)
 }
 
-/// Returns NumPy's one-letter code of a dtype. NumPy has no bfloat16, so its code is that of float32.
+/// Returns NumPy's one-letter code of a dtype. bfloat16, which NumPy lacks, has the code of float32.
 fn type_code(dtype: DType) -> char {
     match dtype {
         DType::Bool => '?',

@@ -1,4 +1,4 @@
-//! Methods of NumPy's ufuncs: reductions, running results, results of segments and outer products by an elementwise operation.
+//! Methods of NumPy's ufuncs for elementwise operations: `reduce`, `accumulate`, `reduceat`, `outer` and `at`.
 //!
 //! `numpy.subtract.reduce(a, axis=1)` is `ufunc::reduce(&a, 1, SUBTRACT)`. Operations with a dedicated reduction or scan use it, such as
 //! `sum` for `add`. In reductions and scans, the operation must have two arguments, and a result of their dtype.
@@ -119,8 +119,8 @@ pub fn reduce(array: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, ufu
     }
 }
 
-/// Reduces by an operation without a reduction of its own: combines the two halves of the axis elementwise until one element
-/// remains. An operation that is not associative is applied to the elements in order. `a` has the dtype of the operands.
+/// Reduces by an operation that has no dedicated reduction: combines the two halves of the axis elementwise until one element remains. An
+/// operation that is not associative is applied to the elements in order. `a` has the dtype of the operands.
 fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> {
     let (name, dtype) = (op.name(), a.dtype());
     if a.ndim() == 0 {

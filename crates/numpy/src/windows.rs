@@ -1,4 +1,4 @@
-//! Window functions. Each is computed on the current device in one pass over the result.
+//! Window functions. Each window is computed on the current device in one pass over the result.
 
 use cuprum_core::{
     DType, NdArray, Result, add, arange_as, cos, divide, less_equal, maximum, multiply, numpy, ones, sqrt, subtract, where_,

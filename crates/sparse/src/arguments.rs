@@ -1,4 +1,4 @@
-//! Conversion of the arguments of calls from `eval`, which are named after SciPy's parameters.
+//! Conversion of the arguments that `eval` passes to functions. The arguments have the names of SciPy's parameters.
 
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::{Args, Error, Result, Value};

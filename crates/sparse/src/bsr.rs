@@ -86,7 +86,7 @@ impl BsrArray {
         let a = a.canonical()?;
         let (rows, blocks) = (a.rows()?, [shape[0] / r, shape[1] / c]);
         let (block_row, block_column) = (rows.floor_divide(r as i64)?, a.indices.astype(DType::I64)?.floor_divide(c as i64)?);
-        // The block structure is that of a matrix in which each block is one element.
+        // The blocks have the index arrays of a CSR matrix with one element for each block.
         let mask = cuprum_core::ones_like(&rows)?;
         let structure = Compressed::from_positions(&block_row, &block_column, &mask, blocks, a.indices.dtype())?;
         let keys = structure.rows()?.multiply(blocks[1] as i64)?.add(&structure.indices)?;

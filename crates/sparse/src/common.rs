@@ -14,7 +14,7 @@ pub(crate) fn index_range(device: Device, count: usize) -> Result<NdArray> {
     with_device(device, || arange(0, count, 1))
 }
 
-/// Returns the stored, contiguous form of an array.
+/// Evaluates an array and returns its elements in contiguous memory.
 pub(crate) fn contiguous_stored(a: &NdArray) -> Result<NdArray> {
     a.contiguous()?.eval().cloned()
 }
@@ -52,7 +52,7 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
     };
     let mut converted = arrays.map(NdArray::clone);
     for (slot, a) in converted.iter_mut().zip(arrays) {
-        // Bounds are checked after this conversion, so it must not wrap an out-of-bounds index to a valid one.
+        // Bounds are checked after this conversion. Clamping keeps a uint64 index that is out of bounds from wrapping to a valid index.
         let wide = if a.dtype() == DType::U64 { cuprum_core::minimum(a, i64::MAX)? } else { a.clone() };
         *slot = contiguous_stored(&wide.astype(if dtype == DType::I32 { narrowest_index_dtype(&wide)? } else { DType::I64 })?)?;
     }
@@ -129,8 +129,8 @@ pub(crate) fn indptr_of_rows(rows: &NdArray, extent: usize, index: DType) -> Res
     indptr_of_counts(&cuprum_core::bincount(rows, None, extent)?, index)
 }
 
-/// Returns a mask of the elements whose position `(row, column)` differs from that of the preceding element. The first element is always
-/// marked.
+/// Returns a mask of the elements whose position `(row, column)` differs from that of the preceding element. The mask is always true for
+/// the first element.
 pub(crate) fn run_starts(row: &NdArray, column: &NdArray) -> Result<NdArray> {
     let differs = |a: &NdArray| not_equal(a.index(s![1..])?, a.index(s![..-1])?);
     let first = filled(row.device(), &[row.size().min(1)], true, DType::Bool)?;

@@ -250,7 +250,7 @@ pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
     CooArray::from_valid(data, row, column, shape)
 }
 
-// Arguments by SciPy's names.
+// Functions that read the arguments of `eval` by SciPy's names.
 
 fn eye_from_args(args: &Args) -> Result<Value> {
     let rows = usize::from_args(args, "m")?;

@@ -57,7 +57,7 @@ pub(crate) fn to_dia(a: &SparseArray) -> Result<DiaArray> {
     }
 }
 
-/// Converts the array to `format`. Other formats become BSR with blocks of shape (1, 1).
+/// Converts the array to `format`. If `format` is BSR, an array of another format gets blocks of shape (1, 1).
 pub(crate) fn to_format(a: &SparseArray, format: Format) -> Result<SparseArray> {
     Ok(match format {
         Format::Csr => to_csr(a)?.into(),

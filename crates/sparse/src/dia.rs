@@ -9,9 +9,9 @@ use crate::compressed::Compressed;
 
 /// A sparse array of diagonals (`scipy.sparse.dia_array`).
 ///
-/// Row n of `data` is the diagonal `offsets[n]`: `data[n, j]` is the element in column j and row `j - offsets[n]`. It is ignored if the
-/// matrix has no such row. Positive offsets are above the main diagonal. Arithmetic and products use a CSR copy, which is computed once and
-/// cached. A clone shares all memory.
+/// Row n of `data` is the diagonal `offsets[n]`: `data[n, j]` is the element in column j and row `j - offsets[n]`. If the matrix has no
+/// such row, `data[n, j]` is ignored. Positive offsets are above the main diagonal. Arithmetic and products use a CSR copy, which is
+/// computed once and cached. A clone shares all memory.
 ///
 /// # Examples
 /// ```

@@ -85,8 +85,8 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         let residual = basis.extend_to(ncv)?;
         let (values, vectors) = basis.ritz_pairs()?;
         let order = order_by_preference(&values, which);
-        // Each Ritz vector belongs to an eigenvector of the projection. Its residual norm is the magnitude of that eigenvector's last
-        // component, times `residual`.
+        // A Ritz vector combines the basis vectors by an eigenvector of the projection. The residual norm of the Ritz vector is `residual`
+        // times the magnitude of the last component of that eigenvector.
         let last = vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
         let scale = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
         let is_accurate =
@@ -207,7 +207,7 @@ impl<'a> Basis<'a> {
         let mut matrix = vec![0.0; count * count];
         for (i, row) in self.projection.iter().enumerate() {
             for (j, &value) in row.iter().enumerate() {
-                // The rows hold the lower triangle. The projection is symmetric.
+                // The rows of `self.projection` hold only the lower triangle. The matrix is symmetric.
                 matrix[i * count + j] = value;
                 matrix[j * count + i] = value;
             }
@@ -274,7 +274,8 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     let gram = Gram { a, is_tall };
     let (squares, vectors) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
     let values = contiguous_stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
-    // The other singular vectors are the normalised products of `a` (if tall) or its conjugate transpose with `vectors`.
+    // `vectors` holds one set of singular vectors. The other set is `a @ vectors` if `a` is tall, else `a.H @ vectors`, with each column
+    // normalised.
     let columns: Vec<NdArray> = (0..k)
         .map(|i| {
             let vector = contiguous_stored(&vectors.index(s![.., i])?)?;

@@ -122,7 +122,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
     }
     let shape = broadcast(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
     let is_csc = matches!(a, SparseArray::Csc(_));
-    // For a CSC array, transposes both operands: its components are those of its transpose in CSR format.
+    // The components of a CSC array are those of its transpose in CSR format, so both operands are transposed if `a` is CSC.
     let (inner, b, shape) = match a {
         SparseArray::Csc(a) => (a.inner.clone(), b.t()?, [shape[1], shape[0]]),
         other => (by_rows(other)?.canonical()?, b, shape),

@@ -106,7 +106,7 @@ pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     for _ in 0..=n {
         let relaxed = segment_min(&distance.take(&incoming.indices, 0)?.add(&lengths)?, &incoming.indptr)?;
         let next = contiguous_stored(&minimum(&distance, relaxed)?)?;
-        // Tests for a decrease, because NaN never compares as equal.
+        // Tests whether any distance has decreased. A test for equality would never succeed with NaN, which is equal to nothing.
         if !next.less(&distance)?.any(())?.item()?.as_bool() {
             return Ok(next);
         }

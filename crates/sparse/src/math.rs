@@ -26,7 +26,7 @@ pub trait SparseMath: Sparse {
     /// Returns the elementwise `add` of two sparse arrays (`a + b`). Results that are zero are not stored.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -47,7 +47,7 @@ pub trait SparseMath: Sparse {
     /// Returns the elementwise `subtract` of two sparse arrays (`a - b`). Results that are zero are not stored.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -68,7 +68,7 @@ pub trait SparseMath: Sparse {
     /// Returns the elementwise `multiply` of two sparse arrays (`a * b`). Results that are zero are not stored.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -90,7 +90,7 @@ pub trait SparseMath: Sparse {
     /// Returns the elementwise `maximum` of two sparse arrays (`a.maximum(b)`). Results that are zero are not stored.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -112,7 +112,7 @@ pub trait SparseMath: Sparse {
     /// Returns the elementwise `minimum` of two sparse arrays (`a.minimum(b)`). Results that are zero are not stored.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -134,7 +134,7 @@ pub trait SparseMath: Sparse {
     /// Returns the elementwise `not_equal` of two sparse arrays (`a != b`). Results that are zero are not stored.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -155,7 +155,7 @@ pub trait SparseMath: Sparse {
     /// Returns `op(self, b)` elementwise, for an operation of two arguments that maps two zeros to zero, such as `greater`.
     ///
     /// # Errors
-    /// An operation that does not map two zeros to zero, such as `equal`; shapes that do not broadcast; another device.
+    /// An operation that does not map two zeros to zero, such as `equal`; shapes that do not broadcast; arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -197,7 +197,7 @@ pub trait SparseMath: Sparse {
     /// Returns the sum of this array and a dense array, as a dense array (`a + b`).
     ///
     /// # Errors
-    /// Shapes that do not broadcast, more than two axes, or another device.
+    /// Shapes that do not broadcast, more than two axes, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -215,7 +215,7 @@ pub trait SparseMath: Sparse {
     /// Returns the elementwise product with a dense array (`a * b`), computed only at the stored elements of this array. Other elements are
     /// zero.
     ///
-    /// # Errors
+    /// Shapes that do not broadcast, more than two axes, or arrays on different devices.
     /// Shapes that do not broadcast, more than two axes, or another device.
     ///
     /// # Examples
@@ -235,7 +235,7 @@ pub trait SparseMath: Sparse {
     /// zero, even for `0 / 0`.
     ///
     /// # Errors
-    /// Shapes that do not broadcast, more than two axes, or another device.
+    /// Shapes that do not broadcast, more than two axes, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -250,8 +250,7 @@ pub trait SparseMath: Sparse {
         elementwise::scaled_by_dense(DIVIDE, &self.to_sparse(), b)
     }
 
-    /// Returns the product of all elements with a number (`a * s`). Zeros that are not stored remain zero, even if the number is infinite
-    /// or NaN.
+    /// Returns each element multiplied by a number (`a * s`). Zeros that are not stored remain zero, even if the number is infinite or NaN.
     ///
     /// # Errors
     /// A number that the dtype cannot hold.

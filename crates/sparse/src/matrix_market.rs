@@ -284,8 +284,8 @@ impl Header {
     }
 
     fn read_coordinates<T: FileValue>(&self, mut lines: Lines) -> Result<Elements<T>> {
-        // A line has at least two numbers, a space and a line end. The last line may lack its end. These bytes limit the number of elements
-        // that a valid file can have.
+        // A valid line has at least 4 bytes in a pattern file, and 6 bytes in other files, line end included. The last line may lack its
+        // end. The size of the file therefore limits its number of elements.
         let shortest = if self.field == Field::Pattern { 4 } else { 6 };
         if self.count > (lines.rest.len() + 1) / shortest {
             return Err(lines.error(format!("{} elements are declared, and the file is too short for them", self.count)));
@@ -326,7 +326,7 @@ impl Header {
             _ => column,
         };
         let size = rows.checked_mul(columns).map(|size| if self.symmetry == Symmetry::General { size } else { size / 2 });
-        // A line has at least a digit and a line end. These bytes limit the number of elements that a valid file can have.
+        // A line has at least a digit and a line end. The size of the file therefore limits its number of elements.
         if size.is_none_or(|size| size.saturating_sub(rows) > lines.rest.len().div_ceil(2)) {
             return Err(lines.error("the file is too short for its declared sizes"));
         }
@@ -415,7 +415,7 @@ fn write(file: &mut dyn Write, text: &str) -> Result<()> {
     file.write_all(text.as_bytes()).map_err(|e| Error::system("", e))
 }
 
-/// Values to write.
+/// The values to write, in types that have their own text format.
 enum Values {
     Single(Vec<f32>),
     Double(Vec<f64>),

@@ -8,7 +8,7 @@ use crate::{convert, method_calls, products, slicing};
 
 /// Conversions, products and slices of sparse arrays of every format. [`SparseMath`](crate::SparseMath) has the arithmetic.
 ///
-/// Two-dimensional arrays of bool, integers, float32, float64 and complex numbers have these methods. Elements that are not stored are
+/// Arrays are two-dimensional. Their elements are bool, integers, float32, float64 or complex numbers. Elements that are not stored are
 /// zeros. Repeated elements of one position are added. The dtypes of results follow NumPy's rules.
 ///
 /// # Examples
@@ -214,7 +214,7 @@ pub trait Sparse: Array {
     /// on the number of threads.
     ///
     /// # Errors
-    /// A first extent of `b` other than the number of columns, or another device.
+    /// A first extent of `b` other than the number of columns, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -235,7 +235,7 @@ pub trait Sparse: Array {
     /// Formats other than CSC use a CSC copy, which is computed once and cached.
     ///
     /// # Errors
-    /// A last extent of `b` other than the number of rows, or another device.
+    /// A last extent of `b` other than the number of rows, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -256,7 +256,7 @@ pub trait Sparse: Array {
     /// sums that are zero are stored. The call waits for the device.
     ///
     /// # Errors
-    /// Extents that do not match, or another device.
+    /// Extents that do not match, or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -279,7 +279,7 @@ pub trait Sparse: Array {
     /// Only the products at these positions are computed. The values of this array are not used.
     ///
     /// # Errors
-    /// Factors that are not (rows, k) and (k, columns), or another device.
+    /// Factors that are not (rows, k) and (k, columns), or arrays on different devices.
     ///
     /// # Examples
     /// ```
@@ -297,7 +297,7 @@ pub trait Sparse: Array {
 
     /// Returns the solution `x` of `a @ x = b` for a triangular array (`scipy.sparse.linalg.spsolve_triangular`).
     ///
-    /// `b` is (n) or (n, k). Elements of the other triangle are not read. Integers and bools are converted to float64.
+    /// `b` is (n) or (n, k). Elements outside `triangle` are not read. Integers and bools are converted to float64.
     ///
     /// # Errors
     /// [`Error::LinAlg`](cuprum_core::Error::LinAlg) for a zero on the diagonal, unless `unit_diagonal`. An array that is not square,

@@ -101,7 +101,7 @@ impl<'a> System<'a> {
         self.a.matvec(v)?.astype(self.b.dtype())
     }
 
-    /// Applies the preconditioner.
+    /// Returns the product of the preconditioner with `v`. Without a preconditioner, returns `v`.
     fn precondition(&self, v: &NdArray) -> Result<NdArray> {
         match self.preconditioner {
             Some(m) => m.matvec(v)?.astype(self.b.dtype())?.eval().cloned(),

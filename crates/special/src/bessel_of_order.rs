@@ -11,8 +11,8 @@ with_gamma! {
         v == v.floor()
     }
 
-    /// Returns the power series of I (`sign` = 1) or J (`sign` = -1) without the factor `(x / 2)^v / gamma(v + 1)`. `square` is `(x /
-    /// 2)^2`.
+    /// Returns the power series of I_v(x) (`sign` = 1) or J_v(x) (`sign` = -1), without the factor `(x / 2)^v / gamma(v + 1)`. `square` is
+    /// `(x / 2)^2`.
     #[helper]
     fn bessel_series(v: f64, square: f64, sign: f64) -> f64 {
         let mut sum: f64 = 1.0;
@@ -59,8 +59,8 @@ with_gamma! {
         1.0 + sum
     }
 
-    /// Returns the exponent of the uniform expansions of I and K for large v (NIST Digital Library of Mathematical Functions, 10.41.3 and
-    /// 10.41.4).
+    /// Returns the exponent of the uniform expansions of I_v(v z) and K_v(v z) for large v (NIST Digital Library of Mathematical Functions,
+    /// 10.41.3 and 10.41.4). `root` is `sqrt(1 + z^2)`.
     #[helper]
     fn uniform_exponent(v: f64, z: f64, root: f64) -> f64 {
         v * (root - (1.0 / z).asinh())

@@ -20,7 +20,7 @@ kernel! {
         a
     }
 
-    /// Returns the sum of `2^(n - 1) * c_n^2` over the steps of the arithmetic-geometric mean of 1 and b, where `c_0^2` = 1 - b^2.
+    /// Returns the sum of `2^(n - 1) * c_n^2` over the steps n of the arithmetic-geometric mean of 1 and b. `first` is `c_0^2` = 1 - b^2.
     #[helper]
     fn sum_of_squares(first: f64, b: f64) -> f64 {
         let mut a = 1.0;
@@ -59,7 +59,7 @@ kernel! {
         if m <= 0.5 {
             return 1.57079632679489661923 / mean_with_one(root) * (1.0 - sum_of_squares(m, root));
         }
-        // Uses Legendre's relation without cancellation: E = pi / (2 K') + K (K' - E') / K'.
+        // Uses Legendre's relation without cancellation: E = pi / (2 K') + K (K' - E') / K'. K' and E' are K and E of 1 - m.
         let other = m.sqrt();
         mean_with_one(other) + 1.57079632679489661923 / mean_with_one(root) * sum_of_squares(complement, other)
     }
@@ -84,7 +84,8 @@ kernel! {
 
     /// Returns the complete elliptic integral of the first kind for the parameter m (`scipy.special.ellipk`), elementwise.
     ///
-    /// The result is infinite at 1, and NaN above. The arithmetic-geometric mean computes it (NIST Digital Library of Mathematical Functions, 19.8).
+    /// The result is infinite at 1, and NaN above 1. The method is the arithmetic-geometric mean (NIST Digital Library of Mathematical
+    /// Functions, 19.8).
     ///
     /// # Errors
     /// Complex numbers.
@@ -103,7 +104,7 @@ kernel! {
 
     /// Returns the complete elliptic integral of the second kind for the parameter m (`scipy.special.ellipe`), elementwise.
     ///
-    /// The result is NaN above 1. The arithmetic-geometric mean computes it (NIST Digital Library of Mathematical Functions, 19.8).
+    /// The result is NaN above 1. The method is the arithmetic-geometric mean (NIST Digital Library of Mathematical Functions, 19.8).
     ///
     /// # Errors
     /// Complex numbers.

@@ -14,7 +14,7 @@ with_beta! {
         x <= 0.0 && x == x.floor()
     }
 
-    /// Returns beta(-n, b) for n = 0, 1, ... and an integer b. It is finite for 1 <= b <= n.
+    /// Returns beta(a, b) for a = 0, -1, -2, ... and an integer b. The result is finite for 1 <= b <= -a.
     #[helper]
     fn beta_at_pole(a: f64, b: f64) -> f64 {
         if b == b.floor() && b > 0.0 && 1.0 - a - b > 0.0 {

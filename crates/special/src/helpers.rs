@@ -1,5 +1,5 @@
-//! Scalar helper functions shared by several operations. Each macro expands to a `kernel!` block with its helpers, followed by the
-//! functions passed to it.
+//! Scalar helper functions shared by several operations. Each macro expands to a `kernel!` block with the macro's helper functions,
+//! followed by the functions that are passed to the macro.
 
 #[macro_use]
 mod bessel;

@@ -3,7 +3,7 @@
 use cuprum_core::numpy;
 
 with_beta! {
-    /// (1 - x)^b, for x < 1/2.
+    /// Returns (1 - x)^b for x < 1/2.
     #[helper]
     fn complement_power(x: f64, b: f64) -> f64 {
         (b * (-x).ln_1p()).exp()
@@ -25,8 +25,8 @@ with_beta! {
         (exponent + rest).exp() * 0.398942280401432677940 * (a / sum * b).sqrt()
     }
 
-    /// Returns the continued fraction of the incomplete beta function by Lentz's method (NIST Digital Library of Mathematical Functions,
-    /// 8.17.22).
+    /// Returns the regularised incomplete beta function, for y = 1 - x. Lentz's method evaluates its continued fraction (NIST Digital
+    /// Library of Mathematical Functions, 8.17.22).
     #[helper]
     fn beta_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let sum = a + b;
@@ -76,7 +76,8 @@ with_beta! {
             return beta_fraction(a, b, x, y);
         }
         let other = beta_fraction(b, a, y, x);
-        // If `other` is near 1, `1 - other` loses digits. The fraction for x keeps them, although it converges slowly here.
+        // The result is `1 - other`, which loses digits if `other` is near 1. The fraction for x keeps these digits, although it converges
+        // slowly here.
         if other > 0.9 && y > 1e-4 { beta_fraction(a, b, x, y) } else { 1.0 - other }
     }
 

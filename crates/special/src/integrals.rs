@@ -88,7 +88,7 @@ kernel! {
         exp_product(x, w * w.polynomial(EI_ASYMPTOTIC))
     }
 
-    /// f(x) for x >= 4.
+    /// Returns the auxiliary function f(x) of the sine and cosine integrals, for x >= 4.
     #[helper]
     fn auxiliary_f(x: f64) -> f64 {
         let w = 1.0 / x;
@@ -165,7 +165,8 @@ kernel! {
         exp1_f64(x as f64) as T
     }
 
-    /// Returns the exponential integral Ei, the principal value of the integral of `exp(t) / t` up to x (`scipy.special.expi`), elementwise.
+    /// Returns the exponential integral Ei (`scipy.special.expi`), elementwise: the principal value of the integral of `exp(t) / t` from
+    /// minus infinity to x.
     ///
     /// # Errors
     /// Complex numbers.

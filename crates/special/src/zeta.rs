@@ -48,7 +48,8 @@ with_zeta! {
         if x <= 0.0 || x == INFINITY || x.is_nan() {
             return sign * gamma_positive(n + 1.0) * hurwitz(n + 1.0, x);
         }
-        // One factor may overflow where the other underflows. Each is therefore multiplied by the square root of the power of x.
+        // One of gamma(n + 1) and zeta may overflow where the other underflows. Each is therefore multiplied by the square root of x^-(n +
+        // 1).
         let half = x.powf(-0.5 * (n + 1.0));
         let zeta = half * hurwitz_scaled(n + 1.0, x);
         if n < 140.0 || n > 1e6 {

@@ -43,7 +43,8 @@ pub extern "C" fn cuprum_error() -> *const c_char {
     ERROR.with_borrow(|last| last.as_ptr())
 }
 
-/// Returns the value of an expression of `x`, on the device with a name such as `cpu` or `cuda:0`. Without `x`, it may be null.
+/// Returns the value of an expression, which may use the variable `x`, on the device with a name such as `cpu` or `cuda:0`. `x` is null if
+/// the expression does not use it.
 ///
 /// # Safety
 /// The texts are C strings. `x` is null or a handle.
@@ -61,7 +62,7 @@ pub unsafe extern "C" fn cuprum_eval(expression: *const c_char, x: *const NdArra
 /// Frees a handle.
 ///
 /// # Safety
-/// `array` is null or a handle, which is not used any more.
+/// `array` is null or a handle that the caller does not use afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuprum_free(array: *mut NdArray) {
     if !array.is_null() {
@@ -70,14 +71,14 @@ pub unsafe extern "C" fn cuprum_free(array: *mut NdArray) {
     }
 }
 
-/// Returns an array over a tensor, which it takes over: a `DLManagedTensorVersioned`, or a `DLManagedTensor`. `stream`: the stream on
-/// which the tensor is ready, in the numbers of Python's protocol, or -1.
+/// Takes over a DLPack tensor and returns an array over its memory. The tensor is a `DLManagedTensorVersioned` if `versioned` is true, and
+/// a `DLManagedTensor` if not. `stream` is the stream on which the tensor is ready, in the numbers of Python's DLPack protocol, or -1.
 ///
 /// # Safety
 /// `tensor` follows the DLPack specification, nothing writes to it, and the stream exists.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuprum_import(tensor: *mut c_void, versioned: bool, stream: i64) -> *mut NdArray {
-    // SAFETY: the caller guarantees the requirements.
+    // SAFETY: the caller guarantees the requirements of `cuprum_import` under `# Safety`.
     guard(ptr::null_mut(), || unsafe {
         let stream = StreamNumber::new(stream)?;
         let array = match versioned {
@@ -88,8 +89,8 @@ pub unsafe extern "C" fn cuprum_import(tensor: *mut c_void, versioned: bool, str
     })
 }
 
-/// Returns a tensor over an array for a consumer on `stream`. `writable` permits writes, and copies a shared array. A tensor that is not
-/// `versioned` is always writable.
+/// Returns a DLPack tensor over an array for a consumer on `stream`. `writable` permits writes, and copies a shared array. A tensor that is
+/// not `versioned` is always writable.
 ///
 /// # Safety
 /// `array` is a handle, and the stream exists.
@@ -110,7 +111,7 @@ pub unsafe extern "C" fn cuprum_export(array: *const NdArray, versioned: bool, w
 /// Calls the deleter of a tensor that has no consumer.
 ///
 /// # Safety
-/// `tensor` comes from [`cuprum_export`], and is not used any more.
+/// `tensor` comes from [`cuprum_export`], and the caller does not use it afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuprum_delete(tensor: *mut c_void, versioned: bool) {
     // SAFETY: the caller guarantees an exported tensor that it gives up.
@@ -137,7 +138,7 @@ pub unsafe extern "C" fn cuprum_device(array: *const NdArray, device: *mut i32) 
     })
 }
 
-/// Returns the stream of a device that a producer makes wait for its data; 0 for the host, -1 for an error.
+/// Returns the number of the stream of `device` that a producer must make wait for its data; 0 for the host, -1 for an error.
 ///
 /// # Safety
 /// `device` is a C string.

@@ -10,9 +10,9 @@ use super::product_batch::{MatrixProduct, ProductBatch};
 /// A pointer to the output, shared by tasks that write disjoint elements.
 #[derive(Clone, Copy)]
 pub(super) struct SharedOutput<T>(pub *mut T);
-// SAFETY: different tasks write different elements behind the pointer.
+// SAFETY: each task of a matrix product writes only its own elements through the pointer, and no task reads elements of another task.
 unsafe impl<T> Send for SharedOutput<T> {}
-// SAFETY: different tasks write different elements behind the pointer.
+// SAFETY: each task of a matrix product writes only its own elements through the pointer, and no task reads elements of another task.
 unsafe impl<T> Sync for SharedOutput<T> {}
 impl<T> SharedOutput<T> {
     /// Returns a pointer to the element with index `offset`.
@@ -33,8 +33,8 @@ pub(super) fn multiply_floats<T: Element>(
     one: T,
 ) {
     let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
-    // The gemm crate stores sums of one or two products as they are. NumPy adds them to 0.0, so that a sum of -0.0 becomes 0.0.
-    // Accumulation onto a zeroed result does the same.
+    // The gemm crate does not add 0.0 to sums of one or two products. NumPy does, so that a sum of -0.0 becomes 0.0. Accumulation onto a
+    // zeroed result has the same effect.
     let accumulate = p.k <= 2;
     if accumulate {
         c.fill(zero);

@@ -22,8 +22,8 @@ const MIN_PRODUCTS_PER_RESULT: usize = 16;
 /// because rows a power of two apart share a set of the first-level cache, which has eight ways.
 const INTERLEAVED_LINES: usize = 8;
 
-/// Computes the product `g` if one operand is a vector, the sums are long enough, and the results are contiguous from the start of `c`.
-/// Otherwise, and for bool, returns `false` without writing.
+/// Computes the product `g` if one operand is a vector, the sums are long enough, and the results are contiguous from the start of `c`. In
+/// all other cases, and for bool, returns `false` without writing.
 pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
     let dtype = a.dtype();
     if (g.m > 1 && g.n > 1) || dtype == DType::Bool || c_offset != 0 {
@@ -88,7 +88,7 @@ pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offs
     sum_into(&compiled, dtype, &order, c.slice(0, results))
 }
 
-/// Writes the dot products of contiguous lines of a matrix, which start `pitch` elements apart, with a contiguous vector.
+/// Writes to `out` the dot product of `vector` with each line of `matrix`. The lines are contiguous and start `pitch` elements apart.
 fn multiply_lines<T: Arithmetic>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
     match benefits_from_prefetch() {
         true => multiply_groups_of_lines::<T, INTERLEAVED_LINES>(matrix, vector, pitch, out),

@@ -69,7 +69,7 @@ fn sum_block<T: Arithmetic, const N: usize>(signal: &[T], vector: &[T]) -> [T; N
         let signal = &signal[leaf * LEAF_PRODUCTS..][..factors.len() + N - 1];
         tree.push(sum_leaf(signal, factors), add_arrays);
     }
-    // Adding 0.0 turns a sum of -0.0 into 0.0, as in other products with a vector.
+    // Adding 0.0 turns a sum of -0.0 into 0.0, as in NumPy.
     add_arrays(tree.take_result(add_arrays).unwrap_or([T::ZERO; N]), [T::ZERO; N])
 }
 

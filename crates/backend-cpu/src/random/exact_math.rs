@@ -1,9 +1,9 @@
 //! Logarithm and exponential as fixed sequences of IEEE float64 operations.
 //!
-//! `random_samplers.cu` has the same sequences with explicitly rounded instructions. Rejection sampling compares such results, so equal
-//! bits make every device accept the same candidates. No operation is a fused multiply-add.
+//! `random_samplers.cu` has the same sequences with explicitly rounded instructions. Rejection sampling compares the results of these
+//! functions with random numbers. Equal bits therefore make every device accept the same candidates. No operation is a fused multiply-add.
 
-/// Leading 40 bits of ln 2. Its product with an exponent is exact.
+/// Leading 40 bits of ln 2. The product of this constant and the exponent of a float64 number is exact.
 const LN_2_HIGH: f64 = 0.6931471805592082;
 /// ln 2 minus [`LN_2_HIGH`].
 const LN_2_LOW: f64 = 7.371002565167799e-13;

@@ -413,7 +413,7 @@ pub struct Zipf {
     exponent: f64,
     /// `2^exponent`.
     power: f64,
-    /// Lower end of the uniform numbers that are inverted. Its inverse is [`MAX_WHOLE`], the largest result.
+    /// Smallest uniform number `u` that is inverted. For this number, `u^(-1 / exponent)` is [`MAX_WHOLE`], the largest result.
     least: f64,
 }
 
@@ -453,14 +453,14 @@ pub struct HalfTangentOfVonMises {
     kappa: f64,
     /// `(1 + rho^2) / (2 rho)`.
     r: f64,
-    /// `(r - 1) / (r + 1)`, without cancellation.
+    /// `(r - 1) / (r + 1)`, computed without cancellation.
     ratio: f64,
 }
 
 impl Sample for HalfTangentOfVonMises {
     fn new([kappa, ..]: [f64; 3]) -> HalfTangentOfVonMises {
         let tau = 1.0 + (1.0 + 4.0 * (kappa * kappa)).sqrt();
-        // For small kappa, rho is nearly kappa / 2, but its formula loses digits by cancellation.
+        // For small kappa, the formula for rho loses digits by cancellation. The approximation kappa / 2 is then more accurate.
         let rho = if kappa < 1e-5 { 0.5 * kappa } else { (tau - (tau + tau).sqrt()) / (kappa + kappa) };
         let (above, below) = (1.0 + rho, 1.0 - rho);
         HalfTangentOfVonMises { kappa, r: (1.0 + rho * rho) / (rho + rho), ratio: below * below / (above * above) }

@@ -73,7 +73,7 @@ fn merge_accumulators<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &ReducerLoops<I,
     a
 }
 
-/// Returns the accumulators of the columns of `block`. `columns` is the length of a whole row.
+/// Reduces the rows of `block` and returns one accumulator per column of `block`. `columns` is the number of columns of the whole input.
 fn reduce_block<I: Element, A: Copy, O>(
     evaluator: &mut Evaluator,
     tile: usize,
@@ -84,7 +84,7 @@ fn reduce_block<I: Element, A: Copy, O>(
     let width = block.columns.len();
     // If a block spans whole rows, as many rows as fit a tile are evaluated at once.
     let together = if width == columns { (tile / width).clamp(1, loops.leaf_rows) } else { 1 };
-    let together = together.next_power_of_two() >> (!together.is_power_of_two()) as u32; // divides the rows of a leaf
+    let together = together.next_power_of_two() >> (!together.is_power_of_two()) as u32; // rounded down to a divisor of `leaf_rows`
     let mut spare: Vec<Vec<A>> = Vec::new();
     let mut tree: PairwiseTree<Vec<A>> = PairwiseTree::new();
     for leaf in block.rows.clone().step_by(loops.leaf_rows) {

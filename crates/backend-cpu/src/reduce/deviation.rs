@@ -32,9 +32,9 @@ pub(crate) trait Number: Arithmetic {
     fn scaled_by(self, by: Self::Real) -> Self;
     /// Returns `self` divided by `count`, a number of elements.
     fn divided_by(self, count: usize) -> Self;
-    /// Returns `times * |self|^2`, which overflows only if the result does.
+    /// Returns `times * |self|^2`. Intermediate values overflow only if the result overflows.
     fn scaled_square(self, times: Self::Real) -> Self::Real;
-    /// Converts `count`, a number of elements, a quotient of such numbers or infinity, to the real type.
+    /// Converts `count` to the real type: a number of elements, a quotient of two such numbers, or infinity.
     fn real_from_f64(count: f64) -> Self::Real;
 }
 
@@ -111,8 +111,8 @@ impl<T: Number> Reducer for Deviation<T> {
     fn reduce_leaf(_earlier: Option<Moments<T>>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> Moments<T> {
         let count = values.len() as f64;
         let (sum, share) = (fold_lanes(values, prefetch, |v| v, T::plus), T::real_from_f64(1.0 / count));
-        // If the sum overflowed, the elements are scaled before they are summed. Otherwise two leaves with infinite means would have a NaN
-        // distance.
+        // If the sum overflowed, the elements are scaled before the summation, which keeps the mean finite. The distance between two
+        // infinite means would be NaN.
         let is_beyond = sum.minus(sum).has_nan();
         let mean = if is_beyond { fold_lanes(values, None, |v| v.scaled_by(share), T::plus) } else { sum.scaled_by(share) };
         let squares = fold_lanes(values, None, |v| v.minus(mean).scaled_square(T::real_from_f64(1.0)), |a, b| a + b);
@@ -143,8 +143,8 @@ impl<T: Number> Loop for TwoPassRowsLoop<'_, T> {
     }
 }
 
-/// Reduces `row`: calls `leaf` for each leaf, with the index of its first element and its elements, and merges the results in the pairwise
-/// tree.
+/// Reduces `row` in the pairwise tree. Calls `leaf` for each leaf with the index of the leaf's first element and the leaf's elements, and
+/// merges the results by `merge`.
 #[inline(always)]
 fn reduce_by_leaves<T, A: Arithmetic>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
     if row.len() <= LEAF_LEN {

@@ -16,23 +16,23 @@ pub(super) const MIN_BLOCK_LEN: usize = 128 * LEAF_LEN;
 /// Function pointers to the loops of a reducer. Code that calls them is compiled once for all reducers with the same types of elements,
 /// accumulators and results.
 pub(crate) struct ReducerLoops<I, A, O> {
-    /// [`reduce_range`].
+    /// Reduces a range of elements ([`reduce_range`]).
     pub run: fn(&mut Evaluator, usize, usize, usize, usize) -> Option<A>,
-    /// [`reduce_contiguous_rows`].
+    /// Reduces contiguous rows without evaluation ([`reduce_contiguous_rows`]).
     pub in_place: fn(&Evaluator, usize, usize, &mut [O]) -> bool,
-    /// [`reduce_rows`].
+    /// Reduces rows of evaluated elements ([`reduce_rows`]).
     pub rows: fn(&[I], usize, Option<Prefetch>, &mut [O]),
-    /// [`reduce_columns`].
+    /// Merges rows into one accumulator per column ([`reduce_columns`]).
     pub columns: fn(&mut Vec<A>, &[&[I]], usize, bool),
-    /// [`merge_each`].
+    /// Merges two slices of accumulators by index ([`merge_each`]).
     pub merge_each: fn(&mut [A], &[A]),
-    /// [`finish_each`].
+    /// Converts a slice of accumulators to results ([`finish_each`]).
     pub finish_each: fn(&mut [O], &[A]),
-    /// [`Reducer::LEAF_ROWS`].
+    /// Number of rows that column reductions merge sequentially ([`Reducer::LEAF_ROWS`]).
     pub leaf_rows: usize,
-    /// [`Reducer::merge`].
+    /// Merges two accumulators ([`Reducer::merge`]).
     pub merge: fn(A, A) -> A,
-    /// [`Reducer::finish`].
+    /// Converts an accumulator to the result ([`Reducer::finish`]).
     pub finish: fn(A) -> O,
 }
 
@@ -53,8 +53,8 @@ impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
     }
 }
 
-/// Reduces the elements `start..start + len` of the program. Element `start` has index `first` in its reduction and begins a leaf.
-/// Returns `None` if `len` is 0.
+/// Reduces the values `start..start + len` of the evaluator's program. Value `start` is the first value of a leaf of the pairwise tree and
+/// has index `first` in its reduction. Returns `None` if `len` is 0.
 pub(super) fn reduce_range<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
     let tree = &mut PairwiseTree::new();
     if let Some(product_sum) = R::PRODUCT_SUM

@@ -1,13 +1,13 @@
 //! Selection of reduction loops by operation and dtype.
 
-/// Returns the function `$run::<$reducer<T>>` for the element type `T` of a dtype. The second argument is the class of dtypes that are
-/// supported:
+/// Expands to the function `$run::<$reducer<T>>` for the element type `T` of the dtype, or to `None` for other dtypes. The second argument
+/// selects the supported dtypes:
 ///
-/// - `number`: all but bool. Signed integers are taken as unsigned ones, for wrapping arithmetic.
+/// - `number`: all but bool. Signed integers are treated as unsigned integers, for wrapping arithmetic.
 /// - `inexact`: floats and complex numbers.
 /// - `any`: all. The optional second reducer replaces the first one for bool.
 ///
-/// No class has 16-bit floats.
+/// None of these lists includes 16-bit floats.
 macro_rules! by_dtype {
     ($dtype:expr, number, $run:ident, $reducer:ident) => {
         by_dtype!(@ cuprum_cpu_base::views::unsigned_dtype($dtype), $run, $reducer, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
@@ -34,8 +34,8 @@ macro_rules! by_dtype {
 
 pub(crate) use by_dtype;
 
-/// Returns the function `$run::<R<T>>`, where the reducer `R` computes a reduction of elements `T` of a dtype. Returns `None` if the
-/// reduction returns an index or does not support the dtype.
+/// Expands to the function `$run::<R<T>>`, where the reducer `R` computes the reduction of elements `T` of the dtype. Expands to `None` if
+/// the reduction returns an index or does not support the dtype.
 ///
 /// 16-bit floats are not supported; callers reduce them in float32. Integers have no NaN, so their `fmin` equals their `minimum`.
 macro_rules! by_reduction {

@@ -7,7 +7,7 @@ use cuprum_cpu_base::cache::Prefetch;
 use super::Reducer;
 use super::arithmetic::Arithmetic;
 
-/// Number of elements in a leaf of the pairwise tree. A power of two that divides every tile.
+/// Number of elements in a leaf of the pairwise tree: a power of two that divides every tile length.
 pub(crate) const LEAF_LEN: usize = 512;
 
 /// Number of accumulators of a leaf of the summation tree, enough to saturate the SIMD units. The number is the same on every processor, so
@@ -71,8 +71,8 @@ struct AlignedLanes<A>([A; LANES]);
 
 /// Merges the [`LANES`] accumulators into one, halving their number in each step.
 ///
-/// `black_box` hides the values from the compiler. Otherwise the compiler would vectorise the last merges in pairs and use that layout in
-/// the preceding loop too. The reduction of a group of leaves would take twice as long.
+/// `black_box` hides the values from the compiler. Without `black_box`, the compiler vectorises the last merges in pairs and uses that
+/// layout in the preceding loop too. The reduction of a group of leaves then takes twice as long.
 #[inline(always)]
 pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     let AlignedLanes(acc) = black_box(AlignedLanes(acc));
@@ -122,7 +122,7 @@ fn add_last_products<T: Arithmetic>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T
     acc
 }
 
-/// Adds `line[i] * v[i]` to each accumulator. The accumulators are copied, so the compiler knows that no operand overlaps them.
+/// Adds `line[i] * v[i]` to accumulator `i`. The accumulators are copied, so the compiler knows that no operand overlaps them.
 #[inline(always)]
 pub(crate) fn add_products<T: Arithmetic>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES]) {
     let mut sums = *acc;
@@ -132,13 +132,14 @@ pub(crate) fn add_products<T: Arithmetic>(acc: &mut [T; LANES], line: &[T; LANES
     *acc = sums;
 }
 
-/// Number of leaves of the pairwise tree that are reduced interleaved.
+/// Number of leaves of the pairwise tree whose reductions are interleaved.
 pub(crate) const INTERLEAVED_LEAVES: usize = 4;
 
 /// Number of elements in a group, which is [`INTERLEAVED_LEAVES`] consecutive leaves.
 pub(crate) const GROUP_LEN: usize = INTERLEAVED_LEAVES * LEAF_LEN;
 
-/// Merges four consecutive leaves as the pairwise tree does. The number of leaves before them must be a multiple of [`INTERLEAVED_LEAVES`].
+/// Merges the accumulators of four consecutive leaves in the order of the pairwise tree. The number of earlier leaves in the reduction must
+/// be a multiple of [`INTERLEAVED_LEAVES`].
 #[inline(always)]
 pub(crate) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVED_LEAVES]) -> R::Acc {
     R::merge(R::merge(a, b), R::merge(c, d))

@@ -106,7 +106,8 @@ impl<T: Arithmetic, const N: usize> DotProductsLoop<'_, T, N> {
     }
 }
 
-/// Returns, for each row of `lines`, the sum of one leaf of products with the vector. All leaves have the same length.
+/// Returns the sum of the products of each of `lines` with `vector`. A line is one leaf of the pairwise tree, and all lines have the same
+/// length.
 #[inline(always)]
 fn sum_leaves_of_products<T: Arithmetic, const N: usize, const PREFETCH: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
     let mut sums = [T::SUM_IDENTITY; N];
@@ -144,7 +145,7 @@ fn add_arrays<T: Arithmetic, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N]
     a
 }
 
-/// Returns the dot product of each row with `vector`, with the same bits as a sum over their products.
+/// Returns the dot product of each of `lines` with `vector`, with the same bits as a sum over stored products.
 pub(crate) fn dot_products<T: Arithmetic, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
     dispatch(DotProductsLoop(lines, vector))
 }
@@ -199,7 +200,7 @@ pub(crate) struct RowsLoop<'a, R: Reducer, L> {
     count: usize,
     /// Number of elements per row.
     row: usize,
-    /// Index that the first element has in its reduction.
+    /// Index of the first element within that element's reduction.
     first: usize,
     tree: &'a mut PairwiseTree<R::Acc>,
     results: &'a mut [R::Out],
@@ -268,8 +269,8 @@ pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Op
     dispatch(RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results });
 }
 
-/// Adds the leaves of the element-wise products of `factors` to `tree`. If `results` is not empty, reduces rows of `row` products into
-/// `results` instead.
+/// Multiplies the two `factors` element by element and sums the products. If `results` is empty, adds the leaves of the products to `tree`.
+/// If not, writes to `results` the sum of each row of `row` products.
 pub(crate) fn sum_products<T: Arithmetic>(
     tree: &mut PairwiseTree<T>,
     factors: [&[T]; 2],
@@ -326,8 +327,8 @@ impl<R: Reducer> Loop for MergeRowsLoop<'_, R> {
     }
 }
 
-/// Merges `N` rows at once, so that each accumulator is stored only once. The first row has index `first` in the reductions. If `BEGIN`, it
-/// overwrites the accumulators.
+/// Merges `N` rows at once, so that each accumulator is stored only once. The first row has index `first` in the reductions. If `BEGIN` is
+/// true, the first row overwrites the accumulators.
 #[inline(always)]
 fn merge_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc], mut rows: [&[R::In]; N], first: usize) {
     for row in &mut rows {
@@ -359,7 +360,7 @@ impl<R: Reducer> Loop for MergeAccumulatorsLoop<'_, R> {
 /// Merges `rows` into the accumulators `acc`, one per column. The first row has index `first` in the reductions. If `begin` is set, the
 /// first row starts new reductions and overwrites the contents of `acc`.
 pub(crate) fn reduce_columns<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]], first: usize, begin: bool) {
-    // With `begin`, the first rows overwrite the contents of a reused buffer, so that it needs no clearing.
+    // With `begin`, the first rows overwrite the contents of a reused buffer, so that the buffer needs no clearing.
     if begin
         && let Some(&row) = rows.first()
         && row.len() > acc.len()

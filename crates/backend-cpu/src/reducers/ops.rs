@@ -110,7 +110,7 @@ fn first_nan<T: Arithmetic>(values: &[T]) -> T {
     values[first_where(values, |v| v.has_nan())]
 }
 
-/// Number of elements that are true.
+/// The reducer that counts the elements that are true.
 pub(crate) struct CountTrue;
 
 impl Reducer for CountTrue {
@@ -135,7 +135,7 @@ impl Reducer for CountTrue {
     }
 }
 
-/// Index of the first element that the reducer `R` (Min or Max) selects.
+/// The reducer to the index of the first element that the reducer `R` (Min or Max) selects.
 pub(crate) struct ArgReducer<R>(PhantomData<R>);
 
 /// Index of the first minimum.
@@ -204,8 +204,8 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
 const MIN_VECTORISED_COLUMNS: usize = 32;
 
 impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
-    /// Returns the index as [`ArgReducer::index_of_extreme`] does. If `earlier` is at least as extreme as `best`, the index is arbitrary,
-    /// because the merge discards it.
+    /// Returns the extreme element `best` of `values` and its index, as [`ArgReducer::index_of_extreme`] does. If `earlier` is at least as
+    /// extreme as `best`, the index is arbitrary, because the merge discards it.
     #[inline(always)]
     fn index_of_extreme_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
         match earlier {

@@ -50,11 +50,11 @@ pub(super) struct Instruction {
     pub to: u16,
     /// Whether the kernel takes and returns float32 where the program has 16-bit floats.
     pub half: bool,
-    /// Whether the kernel reads shorter arguments cyclically.
+    /// Whether the kernel cyclically reads arguments that are shorter than the tile.
     pub cycles_args: bool,
-    /// Loop of a reduction along rows, called instead of `kernel`.
+    /// Loop of a reduction along rows. It replaces `kernel`.
     pub row_reduction: Option<RowReduction>,
-    /// The chained operations that end with this step, run instead of `kernel` with `args`.
+    /// Chained operations, the last of which computes this instruction's step. They replace `kernel` and `args`.
     pub chain: Option<Chain>,
 }
 
@@ -110,7 +110,7 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
     merged
 }
 
-/// Returns the operation that `instruction` applies to the value of step `from`, and the index of the step that is its other argument.
+/// Returns the operation that `instruction` applies to the value of step `from`, and the step index of the operation's other argument.
 /// Returns `None` if the operation cannot be chained.
 fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
     let step = program.steps[instruction.to as usize];

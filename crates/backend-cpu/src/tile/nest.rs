@@ -9,7 +9,7 @@ use cuprum_cpu_base::views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
-/// Extents of a loop nest with its strided inputs, outermost axis first. Elements are numbered in loop order.
+/// A loop nest: its extents, outermost axis first, and its strided inputs. Elements are numbered in loop order.
 pub(crate) struct Nest<'a> {
     pub(super) dims: Dims,
     pub(super) inputs: SmallVec<[NestInput<'a>; 4]>,
@@ -114,7 +114,7 @@ impl<'a> NestInput<'a> {
         }
     }
 
-    /// Returns the buffer index of loop index `point`, and the number of elements left in its row.
+    /// Returns the buffer index of the element with loop index `point`, and the number of elements from `point` to the end of the row.
     fn locate_point(&self, dims: &[usize], point: usize) -> (isize, usize) {
         let (mut at, mut rest, mut left) = (self.offset, point, 1);
         for (axis, (&n, &s)) in dims.iter().zip(&self.strides).enumerate().rev() {
@@ -143,7 +143,7 @@ impl<'a> NestInput<'a> {
             return;
         };
         let (&stride, outer_strides) = self.strides.split_last().unwrap_or((&0, &[]));
-        // `index` is the multi-index of the current row over all axes but the last. It is incremented row by row.
+        // `index` is the multi-index of the current row over all axes but the last. The loop increments `index` row by row.
         let mut index: Dims = SmallVec::from_elem(0, outer.len());
         let mut rest = start / inner;
         for (i, &n) in index.iter_mut().zip(outer).rev() {

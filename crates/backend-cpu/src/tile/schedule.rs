@@ -216,7 +216,7 @@ impl Schedule {
     /// Runs all instructions for the elements of `tile`. User-defined operations that take whole arrays read them from `sources`.
     pub fn run(&self, program: &Program, sources: &[NestInput], tile: &mut TileSlices, blocks: &mut ScratchBlocks) {
         for instruction in &self.instructions {
-            // Separates the output or scratch block that the instruction writes from those that it may read.
+            // Separates the output or scratch block that the instruction writes from the blocks that the instruction may read.
             let StepValue { location, dtype } = self.values[instruction.to as usize];
             match location {
                 ValueLocation::Output(o) => {
@@ -318,8 +318,8 @@ fn param_value(program: &Program, n: u16) -> Scalar {
     program.params.get(n as usize).copied().unwrap_or(Scalar::Int(0))
 }
 
-/// Returns the cost per element of `program`, in elementary operations. Functions of float32 take a quarter of the time of float64: a
-/// register holds twice as many elements, and their polynomials are half as long.
+/// Returns the cost per element of `program`, in elementary operations. Mathematical functions take a quarter of the time in float32 that
+/// they take in float64. A register holds twice as many float32 elements, and their polynomials are half as long.
 fn cost_per_element(program: &Program) -> usize {
     let step = |step: &Step| match step.kind {
         StepKind::Apply(op) => match op.0.cost {

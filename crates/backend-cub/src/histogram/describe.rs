@@ -23,7 +23,7 @@ static HISTOGRAM_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/histogram.cu")],
 };
 
-/// A histogram call, reduced to everything that determines its kernel.
+/// The parameters of a histogram call that determine its kernel.
 #[derive(Debug)]
 pub struct HistogramRequest<'a> {
     /// The fused program, which computes the values.
@@ -50,7 +50,7 @@ enum CounterMemory {
 
 /// Layout of the dynamic shared memory of a block. All sizes are 0 if the block counts in global memory.
 pub struct BlockSharedMemory {
-    /// Size of the bin edges in bytes. The counters follow them.
+    /// Size of the bin edges in bytes. The counters follow the edges.
     pub edge_bytes: u32,
     /// Size of edges and counters in bytes.
     pub total_bytes: u32,
@@ -58,7 +58,8 @@ pub struct BlockSharedMemory {
     pub log2_copies: u32,
 }
 
-/// Describes a call as a [`HistogramRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
+/// Converts `call` to a [`HistogramRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the
+/// first element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
     let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));

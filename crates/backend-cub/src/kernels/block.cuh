@@ -57,8 +57,8 @@ __device__ inline T scan_block(T (&partials)[Threads / 32], T (&items)[Items], c
     return total;
 }
 
-// Converts the items of a warp between two arrangements. In the striped one, item k of a lane has index 32 * k + lane. In the blocked one, a
-// lane has successive items. Each warp has its own struct in shared memory. Padding reduces bank conflicts.
+// Converts the items of a warp between two arrangements. In the striped one, item k of a lane has index 32 * k + lane. In the blocked one,
+// a lane has successive items. Each warp has its own struct in shared memory. Padding reduces bank conflicts.
 template <class T, int Items> struct WarpExchange {
     static_assert(32 % Items == 0, "padding must not separate the items of a thread");
     T items[33 * Items];

@@ -2,8 +2,8 @@
 //
 // The host defines `Index`, `Fold`, `Out`, `WIDTH` (elements that a thread loads at once) and `RANK` (number of axes of the rows).
 //
-// The order in which elements are combined depends only on the row length and WIDTH, which is 1 if loads are not aligned. It does not depend
-// on the number of blocks, the device or timing. There are no float atomics.
+// The order in which elements are combined depends only on the row length and WIDTH, which is 1 if loads are not aligned. It does not
+// depend on the number of blocks, the device or timing. There are no float atomics.
 
 namespace cuprum {
 

@@ -1,5 +1,5 @@
-// Inclusive scan of many adjacent columns in a single pass over memory. The lanes of a warp scan adjacent columns. Each thread scans `ITEMS`
-// successive rows of its column, and a block `TILE` rows. Requires the same headers and definitions as scan_rows.cu.
+// Inclusive scan of many adjacent columns in a single pass over memory. The lanes of a warp scan adjacent columns. Each thread scans
+// `ITEMS` successive rows of its column, and a block `TILE` rows. Requires the same headers and definitions as scan_rows.cu.
 //
 // The prefix of a tile is the left fold of the totals of the tiles above it. It does not depend on the number of tiles that look-back
 // inspects; fold_look_back.cuh explains why.
@@ -72,7 +72,7 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
             prefetch(p, at);
         }
     }
-    // Lanes past the last column repeat it and write nothing.
+    // Lanes past the last column repeat the last column and write nothing.
     const i64 wanted = static_cast<i64>(group) * LANES + lane;
     const i64 column = wanted < columns ? wanted : columns - 1;
     Offsets<Index, INPUTS> at = axes.offsets(column);

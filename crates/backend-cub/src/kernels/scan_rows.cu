@@ -1,5 +1,5 @@
-// Inclusive scan of contiguous rows in a single pass over memory. Requires block.cuh and fold_look_back.cuh. The order of combination does not
-// depend on timing; fold_look_back.cuh explains why.
+// Inclusive scan of contiguous rows in a single pass over memory. Requires block.cuh and fold_look_back.cuh. The order of combination does
+// not depend on timing; fold_look_back.cuh explains why.
 //
 // The host defines `Fold`, `Out`, `ITEMS` (elements per thread) and `RANK` (number of axes of the rows).
 

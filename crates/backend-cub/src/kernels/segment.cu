@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) segment_cut(const i64* off
     cuts[tile] = segment_ends_before(diagonal, segments, covered.count, [&](i64 s) { return offsets[s + 1] - covered.base; });
 }
 
-// The part of the merged sequence in one tile.
+// The part of the merged sequence of values and segment ends that one tile contains.
 struct Tile {
     // Two ranges, whose upper bounds are exclusive: the segments whose ends are in the tile, and the tile's values among the covered
     // values.
@@ -81,7 +81,8 @@ struct FoldOpenSegments {
 extern "C" __global__ void __launch_bounds__(THREADS)
 segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, Acc* heads, Acc* tails,
              Fault* fault, u64 op) {
-    // Holds the values of the tile, then its segment ends, and finally its results. A segment end is stored as the number of values before it.
+    // Holds the values of the tile, then its segment ends, and finally its results. A segment end is stored as the number of values that
+    // precede the end.
     __shared__ alignas(16) unsigned char slots[TILE * (sizeof(Acc) < 4 ? 4 : sizeof(Acc))];
     __shared__ OpenSegment of_warps[WARPS], ends_of_warps[WARPS];
     __shared__ Acc totals[WARPS];
@@ -94,7 +95,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     const int ends = is_sound ? static_cast<int>(tile.last_segment - tile.segment) : 0;
     const int values = is_sound ? static_cast<int>(tile.last_value - tile.value) : 0;
     const i64 first_value = covered.base + tile.value;
-    // Separate loops keep the loads of all items in flight. Streaming loads leave the arrays that a fused `take` reads in the caches.
+    // Separate loops keep the loads of all items in flight. Streaming loads keep the caches free for the arrays that a fused `take` reads.
     Values inputs[ITEMS];
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {

@@ -1,4 +1,5 @@
-// Selects the elements at which a condition holds, and their indices, in C order and a single pass over memory. Requires count_look_back.cuh.
+// Selects the elements at which a condition holds, and their indices, in C order and a single pass over memory. Requires
+// count_look_back.cuh.
 //
 // Ranks within a warp come from ballots, so elements stay in the order of coalesced loads. The selected elements of a tile are compacted in
 // shared memory and written by coalesced stores.

@@ -1,7 +1,7 @@
 // Unsigned sort keys of elements, in the requested direction. Requires backend-cuda's sort_keys.cuh.
 //
-// The host defines `Element`, `Key` (unsigned), `WORDS`, `PAIRS` (whether indices move with the keys) and `DESCENDING`. `WORDS` is the number
-// of keys per element: two for complex128, the less significant one first, else one of the element's size.
+// The host defines `Element`, `Key` (unsigned), `WORDS`, `PAIRS` (whether indices move with the keys) and `DESCENDING`. `WORDS` is the
+// number of keys per element: two for complex128, the less significant one first, else one of the element's size.
 
 namespace cuprum {
 

@@ -1,5 +1,5 @@
-// Partitions rows into the elements that come before a pivot, those equal to it, and those after it, each in their original order. The pivot
-// is the element that `select_digit` found. Requires sort_top.cu.
+// Partitions rows into the elements that come before a pivot, those equal to it, and those after it, each in their original order. The
+// pivot is the element that `select_digit` found. Requires sort_top.cu.
 
 namespace cuprum {
 

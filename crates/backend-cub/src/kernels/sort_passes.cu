@@ -94,7 +94,8 @@ struct PassBuffers {
 //
 // The first pass of a row computes the keys and indices. The last pass writes the first `limit` elements to `values` and `indices`, each of
 // which may be null. `states` has a word for each digit of each tile. In this pass, the tag `tag` marks the count of a tile alone, and
-// `tag + 1` marks a count that includes all earlier tiles of the row. Blocks take tile numbers from the counter `ticket`, which must be zeroed.
+// `tag + 1` marks a count that includes all earlier tiles of the row. Blocks take tile numbers from the counter `ticket`, which must be
+// zeroed.
 //
 // If elements have two keys, `word` is the number of the key by which this pass sorts. The last pass for key 0 then writes the order of the
 // elements, as indices, to `word_order`. The first pass for key 1 reads the elements in this order.
@@ -160,7 +161,7 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
     RowIndex* state_word = states + (static_cast<u64>(shared_block) * DIGITS + threadIdx.x);
     u32 in_tile = 0;
     int ranks[ITEMS], digit_begin;
-    // The first tile's counts include all earlier tiles, because there are none. They therefore get the tag of inclusive counts.
+    // The counts of a row's first tile get the tag of inclusive counts, because there are no earlier tiles to include.
     const PublishDigitCounts publish{has_digit && tiles > 1 ? state_word : nullptr, static_cast<RowIndex>(tile == 0 ? tag + 1 : tag), in_tile};
     Ranks::rank(storage.ranks, keys, ranks, extractor, digit_begin, publish);
     __syncthreads();

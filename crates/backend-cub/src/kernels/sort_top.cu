@@ -5,8 +5,8 @@
 // elements are equal, and the first of equal keys are selected. Finally each selected element is compared with all other selected elements,
 // which gives its rank. Source: Alabi and others, "Fast k-selection algorithms for graphics processing units", 2012.
 //
-// Requires block.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that sort_keys.cuh requires, and `EXACT`. With EXACT, passes
-// determine all digits of the last selected key, even if no other candidate is left.
+// Requires block.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that sort_keys.cuh requires, and `EXACT`. With EXACT,
+// passes determine all digits of the last selected key, even if no other candidate is left.
 
 namespace cuprum {
 
@@ -17,8 +17,8 @@ constexpr int MAX_SELECTED = 1024;
 
 enum SelectionStatus : u32 { NOT_YET, BY_KEYS, BY_INDICES };
 
-// State of the selection in one row, zeroed before the first pass. An element is selected if its bits are not greater than those of the last
-// selected element. Bits below `begin_bit` are ignored.
+// State of the selection in one row, zeroed before the first pass. An element is selected if its bits are not greater than those of the
+// last selected element. Bits below `begin_bit` are ignored.
 struct SelectState {
     u64 key, index;  // the known digits of the last selected element
     u64 before;      // number of elements that come, in sort order, before all candidates for the last selected element

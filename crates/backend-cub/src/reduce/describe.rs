@@ -24,7 +24,7 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate, USE
 pub const THREADS_PER_BLOCK: usize = 256;
 /// Maximum number of chunks of a reduction, counted over all rows.
 const MAX_CHUNKS: usize = 8192;
-/// Minimum number of rows that are never split into chunks. This many rows fill the device without a split.
+/// Minimum number of rows at which no row is split into chunks, because so many rows fill the device without a split.
 const MIN_UNSPLIT_ROWS: usize = 256;
 const _: () = assert!(MIN_UNSPLIT_ROWS <= COUNTER_COUNT);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
@@ -68,11 +68,11 @@ enum ReduceFold<'a> {
     Strings(&'a StringReduction),
 }
 
-/// A call of a reduction, reduced to everything that determines its kernel.
+/// The parameters of a reduction call that determine its kernel.
 pub struct ReduceRequest<'a> {
     op: Op,
     fold: ReduceFold<'a>,
-    /// The fused program. If the reduction is user code, the program only reads the inputs.
+    /// The fused program. If the user supplies the reduction as code strings, the program only reads the inputs.
     pub program: &'a Program,
     plan: &'a ReducePlan,
     accumulator: DType,
@@ -82,7 +82,7 @@ pub struct ReduceRequest<'a> {
     width: usize,
     /// Whether the kernel uses 64-bit indices.
     wide_indices: bool,
-    /// The threads that share a row. They determine the kernel.
+    /// The threads that share a row. The split determines the kernel.
     pub split: RowSplit,
 }
 
@@ -101,7 +101,8 @@ fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulato
     }
 }
 
-/// Describes a call as a [`ReduceRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
+/// Converts `call` to a [`ReduceRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the first
+/// element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {

@@ -52,14 +52,14 @@ static SCAN_COLUMNS_TEMPLATE: SourceTemplate = SourceTemplate {
 pub enum ScanAxis {
     /// Contiguous rows. A block scans one tile of a row.
     Rows,
-    /// Adjacent columns. A block scans one tile of 32 columns. Each of its threads scans several successive elements of one column.
+    /// Adjacent columns. A block scans one tile of 32 columns. Each thread scans several successive elements of one column.
     Columns {
         /// Output stride along a column, in elements.
         out_stride: usize,
     },
 }
 
-/// A call of a scan, reduced to everything that determines its kernel.
+/// The parameters of a scan call that determine its kernel.
 #[derive(Debug)]
 pub struct ScanRequest<'a> {
     op: Op,
@@ -82,7 +82,7 @@ fn fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldC
     FoldClass::of(reduction, value).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
 }
 
-/// Describes a call as a [`ScanRequest`], or returns the reason to decline.
+/// Converts `call` to a [`ScanRequest`], or returns the reason why CUB declines the call.
 pub fn describe_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
@@ -140,8 +140,8 @@ impl ScanRequest<'_> {
         self.plan.line_count.div_ceil(self.lines_per_block())
     }
 
-    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::group_count`]). A thread block scans one
-    /// tile.
+    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::group_count`]). A thread block scans
+    /// one tile.
     pub fn tiles_per_group(&self) -> usize {
         self.plan.len.div_ceil(self.tile_length())
     }
@@ -155,7 +155,7 @@ impl ScanRequest<'_> {
     }
 
     /// Returns the number of elements per thread. For a single row, this is the maximum: 128 bytes of accumulators. For several rows, or
-    /// for columns, it is the smallest power of 2 with which one tile covers the length, up to this maximum.
+    /// for columns, the number is the smallest power of 2 with which one tile covers a whole row or column, up to this maximum.
     fn items_per_thread(&self) -> usize {
         let most = 128 / self.accumulator_dtype().itemsize().max(4);
         match (self.axis, self.plan.line_count) {

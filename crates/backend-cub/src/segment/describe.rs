@@ -25,7 +25,7 @@ static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/segment.cu")],
 };
 
-/// A call of a segment reduction, reduced to everything that determines its kernels.
+/// The parameters of a segment reduction call that determine its kernels.
 #[derive(Debug)]
 pub struct SegmentRequest<'a> {
     /// The fused program, which computes the values.
@@ -49,7 +49,7 @@ fn fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldCla
     FoldClass::of(reduction, acc).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
 }
 
-/// Describes a call as a [`SegmentRequest`], or returns the reason to decline.
+/// Converts `call` to a [`SegmentRequest`], or returns the reason why CUB declines the call.
 pub fn describe_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));

@@ -19,7 +19,7 @@ static SELECT_TEMPLATE: SourceTemplate = SourceTemplate {
     body: &[include_str!("../kernels/select.cu")],
 };
 
-/// A call of a selection, reduced to everything that determines its kernel.
+/// The parameters of a selection call that determine its kernel.
 #[derive(Debug)]
 pub struct SelectRequest<'a> {
     /// The fused program, which computes the condition.
@@ -42,7 +42,8 @@ pub struct SourceValues {
     condition_input: Option<usize>,
 }
 
-/// Describes a call as a [`SelectRequest`], or returns the reason to decline. `addresses` has the device address of the first element of each input.
+/// Converts `call` to a [`SelectRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the first
+/// element of each input.
 pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, Reason> {
     let (Work::Select(call::Select { program, indices, .. }), [output, ..]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a selection"));
@@ -64,8 +65,8 @@ pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequ
 }
 
 impl SelectRequest<'_> {
-    /// Returns the number of elements per thread. It is limited by registers and by the shared memory (48 KiB) for the values and indices
-    /// of a tile.
+    /// Returns the number of elements per thread. Registers and the shared memory (48 KiB) for the values and indices of a tile limit this
+    /// number.
     fn items_per_thread(&self) -> usize {
         match self.values.map_or(4, |v| v.size) {
             1 | 2 => 20,

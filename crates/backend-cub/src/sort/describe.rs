@@ -84,7 +84,7 @@ pub struct DigitBits {
     pub end_bit: u32,
 }
 
-/// A call of a sort, reduced to everything that determines its kernels.
+/// The parameters of a sort call that determine its kernels.
 #[derive(Debug)]
 pub struct SortRequest {
     /// The options of the call.
@@ -102,7 +102,7 @@ pub struct SortRequest {
     min_blocks: usize,
 }
 
-/// Describes a call as a [`SortRequest`], or returns the reason to decline.
+/// Converts `call` to a [`SortRequest`], or returns the reason why CUB declines the call.
 pub fn describe_call(call: &Call) -> Result<SortRequest, Reason> {
     if let Work::SegmentSort(call::SegmentSort { .. }) = call.work {
         return Err(Reason::new("segments: only the base accelerator sorts them"));
@@ -236,8 +236,8 @@ impl SortRequest {
 }
 
 impl KernelRequest for SortRequest {
-    /// Returns false for radix selection, whose source includes no CUB header and compiles fast. For partitions there is another reason.
-    /// The accelerator `cuda` orders the elements differently, so results would depend on background compilation.
+    /// Returns false for radix selection, whose source includes no CUB header and compiles fast. Partitions have a second reason: the
+    /// accelerator `cuda` orders the elements differently, so results would depend on background compilation.
     fn takes_long_to_compile(&self) -> bool {
         !self.uses_radix_selection()
     }

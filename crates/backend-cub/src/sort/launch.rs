@@ -29,7 +29,7 @@ pub fn launch_request(context: &LaunchContext, request: &SortRequest) -> Result<
     device::done(call, outputs)
 }
 
-/// An output, or `None` if the call does not return it.
+/// The buffer of an output, or `None` if the call does not request this output.
 type Output<'a> = Option<&'a Arc<CudaBuffer>>;
 
 fn output_pointer(buffer: Output) -> DevicePointer {
@@ -87,7 +87,7 @@ const SELECT_STATE_SIZE: usize = 40;
 
 /// The result of a radix selection, and the chunks into which its rows were split.
 struct RadixSelection {
-    /// Device memory that starts with a `SelectState` per row. It must live until all kernels that use it are queued.
+    /// Device memory that starts with a `SelectState` per row. The buffer must live until all kernels that use it are queued.
     workspace: Arc<CudaBuffer>,
     /// Address of additional memory in the workspace, for kernels that run after the selection.
     extra: DevicePointer,
@@ -188,7 +188,7 @@ kernel_parameters! {
     }
 }
 
-/// Partitions each row into elements less than the selected one, equal to it, and greater than it.
+/// Partitions each row into the elements before the selected element in sort order, equal to it, and after it.
 fn sort_partition(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
     let SortPlan { rows, columns, .. } = request.plan;
     let RadixSelection { workspace, extra: counts, chunk, chunks } = find_last_selected(context, request, from, |chunks| chunks)?;
@@ -284,7 +284,7 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
     let keys = [temporary(passes > 1, passes)?, temporary(passes > 2 && !(keeps_all && values.is_some()), passes)?];
     let index_buffers =
         [temporary(pairs && passes > 1, index_size)?, temporary(pairs && passes > 2 && !(keeps_all && indices.is_some()), index_size)?];
-    // In the memory of the int64 output, rows of 32-bit indices are as far apart as rows of int64, so that no row overwrites another's result.
+    // Rows of 32-bit indices are as far apart in the int64 output as rows of int64. No row thus overwrites the result of another row.
     let output_stride = if index_buffers[1].is_some() { columns } else { columns * size_of::<i64>() / index_size };
     let buffers = PassBuffers {
         keys: [output_pointer(keys[0].as_ref()), output_pointer(keys[1].as_ref().or(values))],

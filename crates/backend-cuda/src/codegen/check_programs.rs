@@ -1,4 +1,5 @@
-//! Programs that together use every expression of the table [`expression`](super::expression), for compile tests without a device.
+//! Example programs that together use every entry of the C++ expression table ([`expression`](super::expression)). Compile tests build the
+//! kernels of these programs without a device.
 
 use cuprum_core::op::{ArgumentType, MAX_ARITY};
 use cuprum_core::ops::indexing::FUSED_TAKE;
@@ -35,8 +36,8 @@ fn operation_programs(dtype: DType) -> Vec<Program> {
         .collect()
 }
 
-/// Returns the result dtype of `op` on arguments of `dtype`. Returns `None` if `op` does not accept them, or converts them to another dtype
-/// first.
+/// Returns the result dtype of `op` on arguments of `dtype`. Returns `None` if `op` does not accept `dtype`, or converts arguments of
+/// `dtype` to another dtype first.
 fn result_dtype(op: Op, dtype: DType) -> Option<DType> {
     let args = [ArgumentType::Array(dtype); MAX_ARITY];
     let signature = op.0.rule?.resolve_dtypes(op.name(), &args[..op.arity()]).ok()?;

@@ -23,8 +23,8 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// Returns the combination of `op`, whose description is `reduction`, with accumulators of dtype `acc`. Returns `None` if the reduction
-    /// has no C++ expression, as for variances.
+    /// Returns the C++ expressions of the reduction operation `op` with accumulators of dtype `acc`. Returns `None` if the accumulator is
+    /// not a scalar, as for variances, or if an operation has no C++ expression.
     ///
     /// A reduction of another crate may combine accumulators with a C++ function, which
     /// [`element_source_with_body`](super::element_source_with_body) writes.

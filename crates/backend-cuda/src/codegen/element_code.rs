@@ -1,4 +1,4 @@
-//! C++ that computes one element of a program: the loads of its inputs, and one statement per step.
+//! Generates the C++ code that computes one element of a fused expression (program): loads of the inputs, and one statement per step.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use cuprum_core::{Program, Step, StepKind, StoredArray};
 use super::{ctype, expression_table, may_fault};
 use crate::device::fault_operation_id;
 
-/// How a kernel reads its inputs along the innermost axis. It is part of the key of the kernel cache.
+/// How a kernel reads its inputs along the innermost axis. This access pattern is part of the key of the kernel cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
     /// Bit k is set if input k has stride 0 along the innermost axis. All other inputs have stride 1.
@@ -170,8 +170,8 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
         out.push_str("    return v;\n}\n");
     }
 
-    // Prefetching skips two kinds of inputs: those read at computed indices, whose next address is unknown, and those with stride 0, which
-    // stay cached.
+    // The prefetch code skips two kinds of inputs. Inputs that are read at computed indices have no known next address, and inputs with
+    // stride 0 stay in a cache.
     let mut fetch = |head: &str, line: &dyn Fn(usize) -> String| {
         let _ = writeln!(out, "{head}");
         for n in (0..inputs.len()).filter(|&n| !repeated(n) && !is_read_at_computed_indices(program, n)) {
@@ -256,7 +256,7 @@ fn body_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     Some(format!("{name}<{}>({})", ctype(body.generic_dtype(dtype, step.dtype)), arguments.join(", ")))
 }
 
-/// Writes `evaluate`, which records an index out of bounds in `bad_index`, and `compute`, which reports such an index.
+/// Writes the C++ functions `evaluate`, which records an index out of bounds in `bad_index`, and `compute`, which reports such an index.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
     write_takes(out, program);
     // The comment in the generated source omits scalar values, because kernels with different scalars share one source.

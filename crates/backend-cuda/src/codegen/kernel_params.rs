@@ -10,11 +10,12 @@ use smallvec::SmallVec;
 /// Bytes of a C++ struct that a kernel receives by value.
 pub type Bytes = SmallVec<[u8; 256]>;
 
-/// Exclusive upper bound of element indices in 32-bit arithmetic. It is below 2^30, so that an index plus a grid stride does not overflow.
+/// Exclusive upper bound of element indices in 32-bit arithmetic. The bound is below 2^30, so that an index plus a grid stride does not
+/// overflow.
 pub const MAX_NARROW_INDEX: usize = 0x3f00_0000;
 
 /// Returns the bytes of the C++ struct `Params` of `program`: the addresses `inputs`, the address `fault`, then the scalars. `fault` is the
-/// address of the launch's error word, from [`error_word_address`](crate::device::error_word_address). It is `None` if
+/// address of the launch's error word, from [`error_word_address`](crate::device::error_word_address). `fault` is `None` if
 /// [`may_fault`](super::may_fault) returns false for `program`.
 pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {
     let mut out = Bytes::new();
@@ -34,7 +35,8 @@ pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Byt
     out
 }
 
-/// Returns whether 32-bit indices suffice for a loop of `size` elements over operands with extents `dims` and these strides.
+/// Returns whether 32-bit indices suffice for a loop of `size` elements over operands with extents `dims`. `strides` has the strides of
+/// each operand.
 pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
     size: usize,
     dims: impl IntoIterator<Item = &'a usize> + Clone,
@@ -57,7 +59,7 @@ pub fn reduction_fits_narrow(plan: &ReducePlan) -> bool {
 }
 
 /// Returns the bytes of the C++ struct `Axes<Index, Rank, N>`: the extents `dims`, then the strides of each of `N` inputs. The outermost
-/// axis is first. Indices have 64 bits if `wide`, else 32. After each 32-bit extent come the constants for a fast division by it.
+/// axis is first. Indices have 64 bits if `wide`, else 32. After each 32-bit extent come the constants for a fast division by the extent.
 pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>, wide: bool) -> Bytes {
     let mut out = Bytes::new();
     if dims.is_empty() {
@@ -154,7 +156,8 @@ impl<'a> KernelKey<'a> {
         self.with(dtype as u64)
     }
 
-    /// Adds `op` to the key. The address of its `OpDef` identifies `op`, because operations of other crates share one index.
+    /// Adds `op` to the key, as the address of its `OpDef`. The operation's index would not suffice, because operations of other crates
+    /// share one index.
     #[inline]
     pub fn with_op(self, op: Op) -> KernelKey<'a> {
         self.with(std::ptr::from_ref(op.0) as u64)

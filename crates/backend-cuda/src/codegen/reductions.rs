@@ -29,7 +29,7 @@ static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
     (LOGICAL_AND, "All", None),
 ];
 
-/// A class template of `fold.cuh` for a reduction. Its template argument is the C++ type of the accumulator dtype.
+/// A class template of `fold.cuh` for a reduction. The template argument is the C++ type of the accumulator dtype.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FoldClass {
     /// Name of the template.
@@ -55,7 +55,8 @@ pub(crate) struct ReductionCode {
     pub combination: Combination,
     /// Whether combining an element twice has no effect. Kernels then start with an element instead of the identity.
     pub idempotent: bool,
-    /// Condition under which a later element `x` replaces accumulator `a`. `None` if testing it is not cheaper than combining both.
+    /// C++ condition under which a later element `x` replaces accumulator `a`. `None` if testing the condition is not cheaper than
+    /// combining `a` and `x`.
     pub replaces: Option<&'static str>,
     /// C++ source that declares the accumulator type and its functions, or an empty string if the accumulator is a scalar.
     pub declarations: &'static str,
@@ -89,7 +90,7 @@ impl From<Combination> for ReductionCode {
     }
 }
 
-/// Returns whether [`ReductionCode::of`] returns code, without building it.
+/// Returns whether [`ReductionCode::of`] returns code, without generating the code.
 pub(crate) fn has_reduction_code(op: Op, reduction: &ReductionDef) -> bool {
     match reduction.combine {
         Combine::Elementwise(by) if reduction.returns_index => INDEX_SELECTIONS.iter().any(|row| row.0 == by),
@@ -170,7 +171,7 @@ template <int N> __device__ inline Moments acc_of_several(const Result (&x)[N]) 
 }
 "#;
 
-/// Returns all reductions over axes that core defines, with their descriptions.
+/// Returns all reductions over axes that the core crate defines, with their descriptions.
 pub(crate) fn axis_reductions() -> impl Iterator<Item = (Op, &'static ReductionDef)> {
     let over_axes = Op::all().filter(|op| op.family() == cuprum_core::Family::Reduce && op.arity() == 1);
     over_axes.filter_map(|op| Some((op, op.reduction()?)))

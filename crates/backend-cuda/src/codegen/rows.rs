@@ -1,7 +1,7 @@
 //! Generates the C++ function that computes one row of a program with reductions along rows, in stages.
 //!
-//! Each stage loops over the elements that a thread holds, and ends with the reductions of the values computed in the loop. Local arrays keep
-//! values for later stages; the compiler maps them to registers.
+//! Each stage loops over the elements that a thread holds, and ends with the reductions of the values computed in the loop. Local arrays
+//! keep values for later stages; the compiler maps them to registers.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::element_code::{input_types, step_expression, write_takes, write_types, write_user_functions};
 use super::{Combination, ctype, may_fault};
 
-/// Layout of the operands along a row. It is part of the key of the kernel cache.
+/// Layout of the operands along a row. This layout is part of the key of the kernel cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OperandLayout {
     /// Bit k is set if input k has one element per row.
@@ -90,7 +90,7 @@ impl<'a> Stages<'a> {
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
-    /// Returns whether the program is short and its steps along the row are cheap. Its temporaries then need few registers.
+    /// Returns whether the program is short and its steps along the row are cheap. The temporaries of such a program need few registers.
     pub fn is_short_and_cheap(&self) -> bool {
         let steps = &self.program.steps;
         let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != FUSED_TAKE;
@@ -204,7 +204,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     let is_row = |o: usize| layout.results >> o & 1 == 1;
     let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
     // `in_stage(n)` returns whether step n belongs to this stage. Steps that are constant along the row belong to a stage too, but are
-    // computed before its loop.
+    // computed before the loop of the stage.
     let in_stage = |n: usize| stages.stage_of[n] == stage;
     let stores: SmallVec<[(usize, usize); 2]> =
         steps().filter(|&(n, _)| in_stage(n)).flat_map(|(n, _)| stored(n).map(move |o| (n, o))).collect();

@@ -16,11 +16,11 @@ use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
 use crate::device::core_error;
 use crate::driver::{Context, DeviceBuffer, sys};
 
-/// Size of a group's identifier in bytes.
+/// Size of the identifier of an NCCL group (`ncclUniqueId`), in bytes.
 const ID_BYTES: usize = 128;
 /// Oldest NCCL version that this crate uses: 2.18.
 const OLDEST_VERSION: c_int = 21800;
-/// Duration of a wait in which the thread yields the processor between polls. After that, the thread sleeps between polls.
+/// Time at the start of a wait in which the thread yields the processor between polls. Afterwards, the thread sleeps between polls.
 const YIELD_TIME: Duration = Duration::from_millis(1);
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
@@ -97,13 +97,14 @@ impl NcclApi {
         }
     }
 
-    /// Returns the functions of NCCL, or in one line why they are missing. The first call loads the library.
+    /// Returns the functions of NCCL, or a one-line reason why they are missing. The first call loads the library.
     fn shared() -> std::result::Result<&'static NcclApi, String> {
         static SHARED: OnceLock<std::result::Result<NcclApi, Missing>> = OnceLock::new();
         SHARED.get_or_init(NcclApi::load_functions).as_ref().map_err(|missing| missing.to_string())
     }
 
-    /// Returns the error for result code `code` of the function `call`.
+    /// Returns an error for the result `code` of the NCCL function `call`. The message includes NCCL's last error of the communicator
+    /// `comm`.
     fn failure(&self, call: &str, code: c_int, comm: Comm) -> Error {
         let text = |text: *const c_char| {
             if text.is_null() {
@@ -125,7 +126,7 @@ impl NcclApi {
     }
 }
 
-/// Loads NCCL. Returns its version, or in one line why it cannot be used.
+/// Loads NCCL and returns its version, or a one-line reason why NCCL cannot be used.
 pub(super) fn version() -> std::result::Result<String, String> {
     let api = NcclApi::shared()?;
     let mut version = 0;
@@ -139,7 +140,7 @@ pub(super) fn version() -> std::result::Result<String, String> {
     }
 }
 
-/// Returns the identifier of a new group.
+/// Returns a new identifier, with which ranks join a group.
 pub(super) fn new_id() -> Result<Vec<u8>> {
     let api = NcclApi::shared().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
     let mut id = UniqueId([0; ID_BYTES]);
@@ -153,13 +154,13 @@ pub(super) fn new_id() -> Result<Vec<u8>> {
 pub(super) struct Range<'a> {
     pub rank: usize,
     pub memory: &'a DeviceBuffer,
-    /// Offset in bytes.
+    /// Offset in `memory`, in bytes.
     pub offset: usize,
     /// Size in bytes, at least 1.
     pub nbytes: usize,
 }
 
-/// A communicator. Its user holds a lock, since NCCL allows one call at a time.
+/// An NCCL communicator. Callers hold a lock around the `Handle`, because NCCL allows one call at a time on a communicator.
 pub(super) struct Handle {
     api: &'static NcclApi,
     context: &'static Context,
@@ -167,11 +168,12 @@ pub(super) struct Handle {
     size: usize,
 }
 
-// SAFETY: NCCL allows a communicator on any thread, one call at a time. A lock around the handle ensures that.
+// SAFETY: NCCL allows calls on a communicator from any thread, one at a time. `NcclCommunicator` has a mutex around the `Handle`.
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// Joins a group of `size` ranks as rank `rank`, with the device of `context`.
+    /// Joins a group of `size` ranks as rank `rank`, with the device of `context`. Waits for the other ranks unless `keep_waiting` returns
+    /// an error.
     pub fn join(context: &'static Context, id: &[u8], size: usize, rank: usize, keep_waiting: KeepWaiting) -> Result<Handle> {
         let api = NcclApi::shared().map_err(|reason| Error::backend("nccl", "mesh", reason))?;
         let invalid = || Error::value("mesh", "the identifier or the size of the group is not one of NCCL");
@@ -191,7 +193,7 @@ impl Handle {
         };
         bind(context)?;
         let mut comm = ptr::null_mut();
-        // SAFETY: the context is current, the out-pointers are locals, and the configuration has the layout that its size and version state.
+        // SAFETY: the context is current and the out-pointers are locals. The configuration has the layout that its size and version state.
         let code = unsafe { (api.comm_init_rank_config)(&mut comm, ranks, id, own, &mut config) };
         api.check("ncclCommInitRankConfig", code, ptr::null_mut())?;
         if comm.is_null() {
@@ -209,7 +211,7 @@ impl Handle {
         }
     }
 
-    /// Returns the state of the last call: [`SUCCESS`], [`IN_PROGRESS`] or an error.
+    /// Returns the state of the last call on this communicator: [`SUCCESS`], [`IN_PROGRESS`] or an error.
     fn state(&self) -> Result<c_int> {
         let mut state = SUCCESS;
         // SAFETY: the communicator exists, and the out-pointer is a local.
@@ -217,7 +219,7 @@ impl Handle {
         self.api.check("ncclCommGetAsyncError", code, self.comm).map(|()| state)
     }
 
-    /// Polls until the last call has completed. `call` is its name in error messages.
+    /// Polls until the last call on this communicator has completed. Error messages name `call`, its NCCL function.
     fn await_ready(&self, call: &str, keep_waiting: KeepWaiting) -> Result<()> {
         let started = Instant::now();
         loop {
@@ -230,10 +232,12 @@ impl Handle {
         }
     }
 
-    /// Queues sends and receives as one group on this thread's stream of the context. The caller has prepared the memory for that stream.
+    /// Queues sends and receives as one group on this thread's current stream. The caller has already ordered this stream after earlier
+    /// uses of the memory.
     ///
     /// # Errors
-    /// A range outside its memory, an error of NCCL or of `keep_waiting`. The caller aborts the communicator.
+    /// Returns an error for a range outside its memory, and errors of NCCL and of `keep_waiting`. The caller must then abort the
+    /// communicator.
     pub fn exchange(&self, sends: &[Range], receives: &[Range], keep_waiting: KeepWaiting) -> Result<()> {
         if self.context.is_capturing() {
             return Err(Error::value("graph", "an exchange between processes cannot be captured"));
@@ -250,7 +254,7 @@ impl Handle {
         let receives = receives.iter().map(checked).collect::<Result<Vec<_>>>()?;
         bind(self.context)?;
         let stream = self.context.stream();
-        // SAFETY: the function takes no arguments. The group ends below on every path.
+        // SAFETY: the function takes no arguments. `ncclGroupEnd` ends the group on every path.
         self.api.check("ncclGroupStart", unsafe { (self.api.group_start)() }, self.comm)?;
         let mut queued = Ok(());
         for (address, nbytes, rank) in sends {
@@ -259,11 +263,11 @@ impl Handle {
             queued = queued.and(self.api.check("ncclSend", code, self.comm));
         }
         for (address, nbytes, rank) in receives {
-            // SAFETY: as for `send`.
+            // SAFETY: the communicator and the stream exist. The range was checked against its buffer, which is freed in stream order.
             let code = unsafe { (self.api.recv)(address as *mut c_void, nbytes, UINT8, rank, self.comm, stream) };
             queued = queued.and(self.api.check("ncclRecv", code, self.comm));
         }
-        // SAFETY: the group was started on this thread.
+        // SAFETY: `ncclGroupStart` started the group on this thread.
         let ended = self.api.check("ncclGroupEnd", unsafe { (self.api.group_end)() }, self.comm);
         queued.and(ended)?;
         let ready = self.await_ready("ncclGroupEnd", keep_waiting);
@@ -279,7 +283,7 @@ impl Handle {
         }
     }
 
-    /// Ends all exchanges and frees the communicator.
+    /// Aborts all queued sends and receives, and frees the communicator.
     pub fn abort(self) {
         // An error of `bind` is ignored, because the communicator must be freed even if the device is lost.
         let _ = bind(self.context);
@@ -291,7 +295,7 @@ impl Handle {
         let _ = bind(self.context);
     }
 
-    /// Waits for queued exchanges, at most for `limit`, and frees the communicator.
+    /// Waits at most `limit` for queued sends and receives, then frees the communicator.
     pub fn close(self, limit: Duration) {
         let end = Instant::now() + limit;
         let mut keep_waiting = || if Instant::now() < end { Ok(()) } else { Err(Error::value("mesh", "exchanges do not end")) };
@@ -309,7 +313,7 @@ impl Handle {
     }
 }
 
-/// Makes the context current. NCCL's own runtime may have changed the thread's context.
+/// Makes `context` current on this thread again, because NCCL's runtime may have changed the thread's context.
 fn bind(context: &Context) -> Result<()> {
     context.rebind().map_err(|e| core_error("nccl", "mesh", context.device(), e))
 }

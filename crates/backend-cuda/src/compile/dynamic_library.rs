@@ -12,8 +12,8 @@ pub fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
     unsafe { libloading::Library::new(path.as_os_str()) }
 }
 
-/// Loads the library file at the absolute path `path`. Its dependencies come from its own folder, from those of the application and the
-/// system, and never from the working directory.
+/// Loads the library file at the absolute path `path`. Dependencies of the library are searched in the library's folder and in the folders
+/// of the application and the system. They are never loaded from the working directory.
 #[cfg(windows)]
 pub fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::windows::{LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, Library};

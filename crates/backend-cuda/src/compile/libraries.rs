@@ -53,8 +53,8 @@ impl From<Missing> for CudaError {
     }
 }
 
-/// A loaded library. It is never closed, because CUDA libraries keep threads and thread-local destructors that outlive
-/// `dlclose`. Store it in a `static`.
+/// A loaded library. The library is never closed, because CUDA libraries keep threads and thread-local destructors that outlive `dlclose`.
+/// Store the value in a `static`.
 #[derive(Debug)]
 pub struct Loaded {
     /// Path of the file. If only the dynamic linker found the library, this is the bare file name.
@@ -97,12 +97,13 @@ pub fn locate_in(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
     locate_all_in(spec, env).map(|mut found| found.swap_remove(0))
 }
 
-/// Returns the paths of the files of `spec`, at least one: first those in override folders, then one per version, newest first.
+/// Returns the paths of the installed files of the library `spec`, at least one. All files in override folders come first, then one file
+/// per version, newest first.
 pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
     locate_all_in(spec, &process_env)
 }
 
-/// Returns the paths of the files of `spec` as [`locate_all`] does, with environment variables read by `env`.
+/// Returns the paths of the installed files of the library `spec` as [`locate_all`] does, with environment variables read by `env`.
 pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
     let missing = |reason: String| Missing { name: spec.name.into(), reason, help: spec.help.into() };
     let overrides = override_folders(spec, env).map_err(missing)?;
@@ -128,8 +129,8 @@ pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, M
 
 /// Loads the library `spec`. Loads its companion files ([`LibrarySpec::companions`]) first.
 ///
-/// If the search finds no file, passes the bare file names to the dynamic linker, which may have further search paths. Windows is excepted,
-/// where the dynamic linker searches the working directory.
+/// If the search finds no file, passes the bare file names to the dynamic linker, which may have further search paths. On Windows, bare
+/// file names are not used, because the dynamic linker searches the working directory.
 pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let path = match locate(spec) {
         Ok(path) => path,
@@ -148,7 +149,7 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     load_from(&path, spec)
 }
 
-/// Returns why a library must not be loaded by bare name, or `None` if loading it is safe. It is unsafe if `LD_LIBRARY_PATH` contains a
+/// Returns why a library must not be loaded by bare name, or `None` if loading is safe. Loading is unsafe if `LD_LIBRARY_PATH` contains a
 /// relative folder with a file whose name begins with one of `prefixes`.
 pub fn reason_against_bare_name(prefixes: &[&str], env: Env<'_>) -> Option<String> {
     let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
@@ -172,8 +173,8 @@ pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     }
 }
 
-/// Returns the companion files that [`load_from`] loads before `path`. For each entry of `spec.companions`, this is the highest version
-/// that has the library's major version.
+/// Returns the companion files that [`load_from`] loads before `path`. For each entry of `spec.companions`, the result has the file of the
+/// highest version that has the library's major version.
 pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
     // Follows symbolic links, because `/usr/lib/libnvrtc.so.13` may point into a toolkit folder, which has the companions.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
@@ -233,7 +234,7 @@ fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<Refu
     (SearchFolders { toolkit_home, rest }, refused)
 }
 
-/// Returns the installed toolkits, newest first. On Linux, `/usr/local/cuda`, which the administrator chose, is before them.
+/// Returns the installed toolkits, newest first. On Linux, `/usr/local/cuda`, which the administrator chose, comes first.
 fn installed_toolkits(platform: Platform, env: Env<'_>) -> Vec<PathBuf> {
     let Some((folder, prefix)) = platform.installed_toolkits(absolute_folder(env, "ProgramFiles")) else { return Vec::new() };
     let mut all = sorted_entries(&folder, prefix);
@@ -274,8 +275,8 @@ fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
     sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
 }
 
-/// A relative folder in an environment variable. It is not searched, because other users who can write to the working directory could place
-/// a library there.
+/// A relative folder in an environment variable. The folder is not searched, because other users who can write to the working directory
+/// could place a library there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RefusedFolder {
     variable: &'static str,

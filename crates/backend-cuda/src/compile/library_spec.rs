@@ -43,7 +43,8 @@ impl LibrarySpec {
             file_names: cuda_major_versions(driver_major).map(|m| platform.nvrtc_file(m)).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cuda_nvrtc/lib"],
-            // The 13.0 wheel has no run path, so NVRTC finds its builtins library only if the process has loaded that library already.
+            // The wheel of NVRTC 13.0 has no run path, so NVRTC finds its builtins library only if the process has loaded that library
+            // already.
             companions: vec![platform.companion_prefix("nvrtc-builtins")],
             help: "pip install nvidia-cuda-nvrtc, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
         }

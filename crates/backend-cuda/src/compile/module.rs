@@ -23,8 +23,8 @@ impl Context {
     }
 }
 
-/// A module loaded on one device. It is unloaded when the last reference to it is dropped, including those of its [`Function`]s and
-/// [`Global`]s.
+/// A module loaded on one device. The module is unloaded when its last reference is dropped. [`Function`]s and [`Global`]s of the module
+/// hold references too.
 #[derive(Debug)]
 pub struct Module {
     raw: sys::CUmodule,
@@ -89,7 +89,7 @@ impl Drop for Module {
         // No kernel of the module may run while the module is unloaded, so this code waits for all streams of the context. Modules are
         // rarely unloaded.
         if self.context.synchronize_quietly() && self.context.bind().is_ok() {
-            // SAFETY: the module is unloaded only in this `drop`, and the wait above ensures that none of its kernels is running.
+            // SAFETY: the module is unloaded only in this `drop`, and the wait for all streams ensures that none of its kernels is running.
             unsafe { sys::cuModuleUnload(self.raw) };
         }
     }
@@ -135,8 +135,8 @@ impl Global {
         let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
         context.synchronize()?; // because other streams may be writing the variable
         context.bind()?;
-        // SAFETY: the variable and `bytes` both have `nbytes` bytes, and the module is loaded. `bytes` is not read before the wait
-        // below ends.
+        // SAFETY: the variable and `bytes` both have `nbytes` bytes, and the module is loaded. `bytes` is read only after the wait for the
+        // copy.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
         check_result("cuMemcpyDtoHAsync", code)?;
         context.synchronize()?;
@@ -154,7 +154,7 @@ impl Global {
         let context = self.module.context;
         context.synchronize()?; // because other streams may be reading the variable
         context.bind()?;
-        // SAFETY: the variable and `bytes` have the same size, and the module is loaded. `bytes` lives until the wait ends.
+        // SAFETY: the variable and `bytes` have the same size, and the module is loaded. `bytes` lives until the wait for the copy ends.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
         check_result("cuMemcpyHtoDAsync", code)?;
         context.synchronize()
@@ -255,7 +255,7 @@ impl Function {
         let mut sizes = SmallVec::new();
         loop {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: `raw` is a loaded function, and both out-pointers are locals. For an index past the last parameter the driver
+            // SAFETY: `raw` is a loaded function, and both out-pointers are locals. For an index past the last parameter, the driver
             // returns an error code.
             match unsafe { sys::cuFuncGetParamInfo(self.raw, sizes.len(), &mut offset, &mut size) } {
                 sys::CUresult::CUDA_SUCCESS => sizes.push(size),

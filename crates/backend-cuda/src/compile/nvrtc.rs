@@ -1,10 +1,10 @@
 //! A binding to NVRTC, NVIDIA's run-time compiler. NVRTC produces machine code (cubin), or PTX for devices that are newer than the NVRTC
 //! version.
 //!
-//! The library has 60 to 200 MB. It is loaded only at the first compilation, so that a process with a warm kernel cache does not load it.
-//! Therefore the cache key uses [`Compiler::identity`]: the names and sizes of the library file and of its builtins library, whose name has
-//! the minor version. The key does not include paths and modification times, so that virtual environments and rebuilt containers share the
-//! cache.
+//! The library has 60 to 200 MB. NVRTC is loaded only at the first compilation, so that a process with a warm kernel cache does not load
+//! it. Therefore the cache key uses [`Compiler::identity`]: the names and sizes of the library file and of its builtins library, whose name
+//! has the minor version. The key does not include paths and modification times, so that virtual environments and rebuilt containers share
+//! the cache.
 //!
 //! NVRTC serialises compilations within a process. Calls are safe from any thread.
 
@@ -138,7 +138,7 @@ impl Compiler {
         // SAFETY: the out-pointer is a local.
         api.check_status("nvrtcGetNumSupportedArchs", unsafe { (api.num_archs)(&mut count) })?;
         let mut archs = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: `archs` has `count` elements, the number that NVRTC returned above.
+        // SAFETY: `archs` has `count` elements, the number that `nvrtcGetNumSupportedArchs` returned.
         api.check_status("nvrtcGetSupportedArchs", unsafe { (api.archs)(archs.as_mut_ptr()) })?;
         let mut archs: Vec<u32> = archs.into_iter().map(c_int::unsigned_abs).collect();
         archs.sort_unstable();
@@ -402,7 +402,7 @@ impl<'a> ProgramHandle<'a> {
         // SAFETY: the program `raw` exists, and the out-pointer is a local.
         self.api.check_status(call, unsafe { size(self.raw, &mut len) })?;
         let mut bytes = vec![0u8; len];
-        // SAFETY: `bytes` has `len` bytes, the size that NVRTC returned above.
+        // SAFETY: `bytes` has `len` bytes, the size that NVRTC's size function returned.
         self.api.check_status(call, unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }
@@ -410,7 +410,7 @@ impl<'a> ProgramHandle<'a> {
     fn lowered_name(&self, expression: &str) -> Result<String> {
         let expression = c_string(expression)?;
         let mut name = ptr::null();
-        // SAFETY: the program `raw` is compiled and exists. The returned name belongs to it and is copied at once.
+        // SAFETY: the program `raw` is compiled and exists. The returned name belongs to the program and is copied at once.
         self.api.check_status("nvrtcGetLoweredName", unsafe { (self.api.lowered)(self.raw, expression.as_ptr(), &mut name) })?;
         Ok(if name.is_null() { String::new() } else { copy_c_str(name) })
     }

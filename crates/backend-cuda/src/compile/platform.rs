@@ -1,7 +1,7 @@
 //! File names and folders of CUDA libraries on each operating system and processor.
 //!
-//! Sources: NVIDIA's installation guides for Linux, Windows, WSL and Jetson, and the contents of the Python wheels. Every function takes the
-//! platform as a value, so that the tests of one system cover the others.
+//! Sources: NVIDIA's installation guides for Linux, Windows, WSL and Jetson, and the contents of the Python wheels. Every function takes
+//! the platform as a value, so that tests on one system cover all systems.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ impl Platform {
         }
         let (_, version) = file_name.strip_suffix(".dll")?.split_once("64_")?;
         match version.split_once('_') {
-            // NVRTC: the major version, then a zero.
+            // The file name of NVRTC has the major version, then a zero.
             Some((release, _)) => Some(release.parse::<u32>().ok()? / 10),
             None => version.parse().ok(),
         }
@@ -80,8 +80,8 @@ impl Platform {
         !self.is_windows()
     }
 
-    /// Returns the possible names of the folder below a toolkit's folder `targets` that contains `lib`. Toolkits for Jetson before CUDA 13
-    /// use another name than those for servers.
+    /// Returns the possible names of the folder with `lib` in the folder `targets` of a toolkit. Toolkits for Jetson before CUDA 13 use
+    /// another name than toolkits for servers.
     pub(crate) fn toolkit_targets(self) -> &'static [&'static str] {
         match self {
             Platform::LinuxX86 => &["x86_64-linux"],

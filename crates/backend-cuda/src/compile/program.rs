@@ -139,7 +139,8 @@ impl CudaProgram<'_> {
     }
 }
 
-/// Returns the bytes of a cache entry for `compiled`: kind, total length of the names, NUL-terminated names, code.
+/// Returns the bytes of a cache entry for `compiled`: a byte that is 1 for PTX, the total length of the names, the NUL-terminated names,
+/// the code.
 fn encode_cache_entry(compiled: &CompiledCode) -> Vec<u8> {
     let names: String = compiled.lowered_names.iter().flat_map(|n| [n.as_str(), "\0"]).collect();
     let mut bytes = vec![u8::from(compiled.is_ptx)];

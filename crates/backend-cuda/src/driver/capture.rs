@@ -88,7 +88,7 @@ impl Capture {
     fn release_objects(&self) {
         let kept = std::mem::take(&mut *lock(&self.kept));
         let memory = std::mem::take(&mut *lock(&self.memory));
-        drop((kept, memory)); // dropped after the locks are released, because a destructor may take them
+        drop((kept, memory)); // dropped after the locks are released, because a destructor may take the same locks
     }
 }
 
@@ -176,14 +176,14 @@ impl Context {
         }
         let (mut exec, mut nodes) = (ptr::null_mut(), 0usize);
         let made = ended.and_then(|()| {
-            // SAFETY: `graph` comes from the capture above. With a null array, the driver writes only the number of nodes.
+            // SAFETY: `graph` comes from `cuStreamEndCapture`. With a null array, the driver writes only the number of nodes.
             check_result("cuGraphGetNodes", unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) })?;
             self.retry_out_of_memory(|| {
-                // SAFETY: `graph` comes from the capture above, and the out-pointer `exec` is a local.
+                // SAFETY: `graph` comes from `cuStreamEndCapture`, and the out-pointer `exec` is a local.
                 check_result("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
             })
         });
-        // SAFETY: `graph` comes from the capture above and is destroyed only here. The instantiated graph does not refer to it.
+        // SAFETY: `graph` comes from `cuStreamEndCapture` and is destroyed only here. The instantiated graph does not refer to `graph`.
         unsafe { sys::cuGraphDestroy(graph) };
         made.map(|()| (GraphExec(exec), nodes))
     }
@@ -197,7 +197,8 @@ impl Context {
         self.streams.remove_capture(number)?.downcast().ok()
     }
 
-    /// Allocates `bytes` bytes of uninitialised device memory (aligned to at least 256 bytes), in the order of this thread's stream.
+    /// Allocates `bytes` bytes of uninitialised device memory (aligned to at least 256 bytes), in stream order on this thread's current
+    /// stream.
     ///
     /// # Errors
     /// [`CudaError::OutOfMemory`] if the memory limit would be exceeded, or if the device has no memory even after the pool returned its
@@ -314,7 +315,7 @@ impl Graph {
         // SAFETY: the graph and stream `number` are of this context, and `last` is locked. The graph keeps its memory and
         // modules, and the stream waits for all other users of that memory.
         unsafe { context.launch_exec(number, self.exec.0) }?;
-        // Without an event, the host waits for the launch, because the graph must outlive it.
+        // If no event can be recorded, the host waits for the launch, because the graph must outlive the launch.
         let mark = context.record_stream_mark(number).or_else(|error| context.wait_for_stream(number).and(Err(error)))?;
         if context.has_several_streams() {
             written.iter().for_each(|buffer| buffer.record_write_mark(&mark));
@@ -330,7 +331,7 @@ impl Drop for Graph {
         // Waits for the last launch of the graph, because the memory and modules that the launch uses are dropped afterwards.
         let ended = last.is_none_or(|mark| mark.wait_on_host().is_ok());
         if ended && self.capture.context.bind().is_ok() {
-            // SAFETY: the handle is destroyed only in this `drop`, and the wait above ensures that the graph is not running.
+            // SAFETY: the handle is destroyed only in this `drop`, and the wait for its last launch ensures that the graph is not running.
             unsafe { sys::cuGraphExecDestroy(self.exec.0) };
         }
     }

@@ -39,7 +39,7 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// Returns the context of device `ordinal`. The first call creates it.
+    /// Returns the context of device `ordinal`. The first call creates the context.
     ///
     /// # Errors
     /// [`CudaError::Missing`] with the reason if there is no usable driver, [`CudaError::Invalid`] if there is no such device.

@@ -60,7 +60,7 @@ impl Event {
     /// # Safety
     /// `stream` is a stream of the event's context, or the driver's constant for a default stream.
     pub(super) unsafe fn record_on_foreign_stream(&self, stream: sys::CUstream) -> Result<()> {
-        self.context.rebind()?; // because the other library may have changed the thread's context
+        self.context.rebind()?; // another library may have changed the thread's current context
         // SAFETY: the event is of this context, and the caller guarantees that the stream is too.
         check_result("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream) })
     }
@@ -70,7 +70,7 @@ impl Event {
     /// # Safety
     /// `stream` is a stream of the event's context, or the driver's constant for a default stream.
     pub(super) unsafe fn make_foreign_stream_wait(&self, stream: sys::CUstream) -> Result<()> {
-        self.context.rebind()?; // because the other library may have changed the thread's context
+        self.context.rebind()?; // another library may have changed the thread's current context
         // SAFETY: the event exists until `drop`, and the caller guarantees that the stream is of this context.
         check_result("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(stream, self.raw, 0) })
     }

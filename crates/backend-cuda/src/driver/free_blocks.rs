@@ -1,9 +1,9 @@
-//! A pool of free blocks of device memory. It exists because an allocation by the driver takes more than a microsecond, as long as the rest
-//! of a small operation.
+//! A pool of free blocks of device memory. A driver allocation takes more than a microsecond, about as long as all other work of a small
+//! operation. The pool avoids most driver allocations.
 //!
-//! A block belongs to the stream on which it was allocated. Work of that stream runs in order, so the block's next owner there needs no
-//! event and no wait. A block that other streams have used becomes free once these streams have passed recorded events. The pool checks the
-//! events if no free block fits, before a request goes to the driver. This module does not use the driver.
+//! A block belongs to the stream on which it was allocated. Work of that stream runs in order, so the next owner on the same stream needs
+//! no event and no wait. A block that other streams have used becomes free once these streams have passed recorded events. The pool checks
+//! the events if no free block fits, before a request goes to the driver. This module does not use the driver.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use smallvec::SmallVec;
 
 use super::stream_order::{StreamSet, stream_bit};
 
-/// Smallest block size, in bytes. It is the driver's allocation granularity and the minimum alignment of arrays.
+/// Smallest block size, in bytes: the driver's allocation granularity, and the minimum alignment of arrays.
 const SMALLEST_BLOCK: u64 = 512;
 /// Largest size, in bytes, that is rounded up to a size class (eight classes per power of two). Larger sizes are rounded up to
 /// multiples of [`LARGE_SIZE_STEP`].
 const MAX_CLASSED_SIZE: u64 = 32 << 20;
-/// Page size of the driver's device memory, in bytes. Sizes above [`MAX_CLASSED_SIZE`] are rounded up to multiples of it.
+/// Page size of the driver's device memory, in bytes. Sizes above [`MAX_CLASSED_SIZE`] are rounded up to multiples of this page size.
 const LARGE_SIZE_STEP: u64 = 2 << 20;
 /// Number of size classes from [`SMALLEST_BLOCK`] to [`MAX_CLASSED_SIZE`]: eight for each of sixteen powers of two, and one for the
 /// smallest size.
@@ -43,7 +43,7 @@ fn size_class(size: u64) -> usize {
     8 * (octave as usize - 1) + (size - below).div_ceil(below / 8) as usize
 }
 
-/// An event in a stream, which the device may have passed.
+/// An event in a stream that tells whether the device has passed it.
 pub(super) trait Fence {
     fn stream(&self) -> u32;
     fn is_passed(&self) -> bool;
@@ -222,9 +222,9 @@ impl<F: Fence> FreeBlockPool<F> {
         self.total_bytes -= size;
     }
 
-    /// Takes back `block`, which only the stream that it belongs to, `home`, has used. Returns false if the pool is full. The caller must
-    /// then free `block`, and should also free the blocks that [`FreeBlockPool::drain_blocks`] returns. `bytes` is the size of the original
-    /// request.
+    /// Takes back `block`, which belongs to stream `home` and which no other stream has used. Returns false if the pool is full. The caller
+    /// must then free `block`, and should also free the blocks that [`FreeBlockPool::drain_blocks`] returns. `bytes` is the size of the
+    /// original request.
     #[must_use]
     pub fn put_block(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;

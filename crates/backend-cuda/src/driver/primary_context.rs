@@ -20,14 +20,14 @@ thread_local! {
 /// The primary contexts in use. The list is read only after an unrecoverable error, to find the context that must be marked as lost.
 static REGISTERED_CONTEXTS: Mutex<Vec<&'static Primary>> = Mutex::new(Vec::new());
 
-/// The primary context of a device, with stream 0 of the device.
+/// The primary context of a device, and the first stream that this crate created in the context (stream number 0).
 pub(super) struct Primary {
     /// Device index.
     ordinal: usize,
     raw: sys::CUcontext,
     first_stream: sys::CUstream,
-    /// The address of the driver context `raw`, or [`LOST_CONTEXT`] once the context is lost. If this thread's [`CURRENT_CONTEXT`] has the same address, the context
-    /// is current on this thread.
+    /// The address of the driver context `raw`, or [`LOST_CONTEXT`] once the context is lost. If this thread's [`CURRENT_CONTEXT`] has the
+    /// same address, the context is current on this thread.
     usable_address: AtomicUsize,
     /// The error that made the context unusable, if any.
     lost: OnceLock<CudaError>,
@@ -95,8 +95,8 @@ impl Primary {
         }
     }
 
-    /// Marks the context as lost if the unrecoverable `error` belongs to it, and returns the error to report. A driver call with objects of
-    /// two contexts may return an error of the other context. This method therefore first queries a stream of this context.
+    /// Marks this context as lost if the unrecoverable `error` belongs to this context, and returns the error to report. A driver call with
+    /// objects of two contexts may return an error of the other context. This method therefore first queries a stream of this context.
     fn mark_lost(&self, error: CudaError) -> CudaError {
         // SAFETY: the stream lives as long as the context.
         let is_own = unsafe { sys::cuStreamQuery(self.first_stream) }.is_sticky();

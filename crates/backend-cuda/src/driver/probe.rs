@@ -112,7 +112,8 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     Ok(DriverInfo { version: shown, devices })
 }
 
-/// Returns an error if the driver lacks the function `name`. Call it before functions that the oldest supported driver may lack.
+/// Returns an error if the driver lacks the function `name`. Must precede calls of driver functions that the oldest supported driver may
+/// lack.
 pub fn require_function(name: &'static str) -> Result<()> {
     probe().map_err(CudaError::Missing)?;
     if has_symbol(name) { Ok(()) } else { Err(CudaError::Missing(format!("the NVIDIA driver lacks {name}; update it"))) }

@@ -1,5 +1,5 @@
-//! Scratch buffers, one per stream, which kernels reuse. A scratch buffer has counters and memory for partial results. With it, a small
-//! reduction needs neither an allocation nor a fill.
+//! Scratch buffers, one per stream, which kernels reuse. A scratch buffer holds counters and memory for partial results. A small reduction
+//! thus needs neither an allocation nor a fill.
 
 use std::sync::OnceLock;
 
@@ -27,9 +27,9 @@ impl Default for ScratchBuffers {
 }
 
 /// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current when [`Context::scratch`] was called, and
-/// drop the `Scratch` only after that.
+/// drop the `Scratch` only after the kernel is queued.
 pub struct Scratch {
-    /// Device address of [`COUNTER_COUNT`] 32-bit counters, all 0. The kernel must leave them 0.
+    /// Device address of [`COUNTER_COUNT`] 32-bit counters, all 0. The kernel must leave all counters 0.
     pub counters: u64,
     /// Device address of uninitialised memory for partial results.
     pub partials: u64,
@@ -41,7 +41,7 @@ impl Context {
     /// Returns zeroed counters and `bytes` bytes of scratch memory for the kernel that this thread queues next on its stream.
     pub fn scratch(&'static self, bytes: usize) -> Result<Scratch> {
         let number = self.stream_number();
-        // A graph gets its own scratch buffer, because it may run concurrently with work on any stream.
+        // A graph gets its own scratch buffer, because the graph may run concurrently with work on any stream.
         if number >= FIRST_CAPTURE_ID {
             return self.separate_scratch(number, bytes);
         }

@@ -50,7 +50,7 @@ impl Default for Staging {
     }
 }
 
-/// A pinned block that copies reuse. It is never freed.
+/// A pinned block that copies reuse and that is never freed.
 struct StagingBlock {
     memory: *mut u8,
     /// An event after the last transfer through the block.
@@ -187,7 +187,7 @@ impl Context {
             Some(block) => block,
             None => StagingBlock::new(self, SMALL_COPY_BYTES)?,
         };
-        // SAFETY: this call owns the block, which has SMALL_COPY_BYTES bytes, and the source range was checked.
+        // SAFETY: this call owns the block, which has SMALL_COPY_BYTES bytes. `copy_to_host_uninit` checked the source range.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.raw_stream(stream)) };
         let queued = check_result("cuMemcpyDtoHAsync", code);
         if queued.is_ok() {
@@ -208,8 +208,8 @@ impl Context {
                 let part = &rest[..rest.len().min(CHUNK_BYTES)];
                 let block = &mut blocks[turn % 2];
                 block.wait_for_transfer()?;
-                // SAFETY: this thread owns the block, which has CHUNK_BYTES bytes and no transfer in flight. The destination range is inside
-                // the range that the caller checked.
+                // SAFETY: this thread owns the block, which has CHUNK_BYTES bytes and no transfer in flight. `copy_to_device` checked the
+                // whole destination range.
                 let code = unsafe {
                     ptr::copy_nonoverlapping(part.as_ptr(), block.memory, part.len());
                     sys::cuMemcpyHtoDAsync_v2(to + start as u64, block.memory.cast(), part.len(), self.raw_stream(stream))
@@ -230,8 +230,8 @@ impl Context {
                 if more {
                     let block = &mut blocks[turn % 2];
                     block.wait_for_transfer()?;
-                    // SAFETY: this thread owns the block, which has CHUNK_BYTES bytes and no transfer in flight. The source range is inside
-                    // the range that the caller checked.
+                    // SAFETY: this thread owns the block, which has CHUNK_BYTES bytes and no transfer in flight. `copy_to_host_uninit`
+                    // checked the whole source range.
                     let code = unsafe {
                         let len = CHUNK_BYTES.min(bytes - start);
                         sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from + start as u64, len, self.raw_stream(stream))
@@ -242,8 +242,8 @@ impl Context {
                 if let Some(start) = waiting.take() {
                     let block = &mut blocks[(turn + 1) % 2];
                     block.wait_for_transfer()?;
-                    // SAFETY: the chunk at `start` is inside the `bytes` bytes of `dst`, and only this thread took it. The transfer into the
-                    // block has ended.
+                    // SAFETY: the chunk at `start` is inside the `bytes` bytes of `dst`, and only this thread took this chunk. The transfer
+                    // into the block has ended.
                     unsafe { ptr::copy_nonoverlapping(block.memory, dst.0.add(start), CHUNK_BYTES.min(bytes - start)) };
                 }
                 if !more {

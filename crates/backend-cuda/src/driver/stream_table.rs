@@ -1,7 +1,8 @@
 //! The streams of one context by number, with their handles, unused events, and active captures.
 //!
-//! Stream 0 is created with the context. Other streams are created on request, up to [`MAX_ADDED_STREAMS`]. Further requests return these
-//! streams in turn. No stream is destroyed, because memory blocks refer to streams. Captures are numbered from [`FIRST_CAPTURE_ID`].
+//! The stream with number 0 is created with the context. This stream is not CUDA's legacy default stream. Other streams are created on
+//! request, up to [`MAX_ADDED_STREAMS`]. Further requests return these streams in turn. No stream is destroyed, because memory blocks refer
+//! to streams. Captures are numbered from [`FIRST_CAPTURE_ID`].
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -82,7 +83,7 @@ impl StreamTable {
         }
     }
 
-    /// Returns stream 0.
+    /// Returns the stream with number 0, which was created with the context.
     #[inline]
     pub fn first_stream(&self) -> StreamHandle {
         self.first

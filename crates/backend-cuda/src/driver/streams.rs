@@ -24,7 +24,7 @@ impl Context {
         self.raw_stream(self.stream_number())
     }
 
-    /// Returns the driver's handle of stream `number`, or of stream 0 if there is no such stream.
+    /// Returns the driver's handle of stream `number`, or of stream number 0 if there is no such stream.
     #[inline]
     pub(crate) fn raw_stream(&self, number: u32) -> sys::CUstream {
         let first = self.streams.first_stream();

@@ -49,13 +49,14 @@ fn element_type(dtype: DType) -> &'static str {
     })
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every element type, with several numbers of batch axes.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every element type, with several numbers
+/// of batch axes.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
 
-/// Runs a call of the kernel family `Contract`.
+/// Executes `call`, an operation of the kernel family `Contract`, on the device.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a contraction of two arrays");
@@ -84,8 +85,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         }
         None => false,
     };
-    // If cuBLAS has refused one of several calls, its other calls may be queued already. The kernels of this crate overwrite their results,
-    // because they write every element of the output.
+    // If cuBLAS refuses one of several calls, other calls may be queued already. The kernels of this crate overwrite the results of these
+    // calls, because they write every element of the output.
     if !is_done {
         let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
         arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
@@ -99,7 +100,7 @@ fn reads_overlapping_windows(gemm: &Gemm) -> bool {
     is_vector && gemm.a == [1, 1] && gemm.m > 1 && gemm.k > 1
 }
 
-/// Launches the kernel for overlapping windows. `arrays` are c, a and b.
+/// Launches the kernel for overlapping windows. `arrays` are the arrays c, a and b of the product c = a @ b.
 fn launch_windows(context: &'static Context, gemm: &Gemm, arrays: [&StoredArray; 3]) -> Result<crate::Result<()>> {
     let dtype = element_type(arrays[0].dtype());
     let [c, a, b] = [device::pointer_to_read(arrays[0])?, device::pointer_to_read(arrays[1])?, device::pointer_to_read(arrays[2])?];
@@ -165,9 +166,9 @@ impl<'a> PackedOperands<'a> {
         Some(PackedOperands { arrays, layouts, packed, gemm })
     }
 
-    /// Calls `product` with the addresses of a, b and c. Operands that the plan marks for packing are copied to temporary arrays first. If the
-    /// result is marked, it is copied to c afterwards. Returns `false` if `product` does, which means that the output is not computed. The
-    /// temporary arrays are freed in stream order, after the work that uses them.
+    /// Calls `product` with the addresses of a, b and c. Operands that the plan marks for packing are copied to temporary arrays first. If
+    /// c is marked, the result is copied to c afterwards. Returns `false` if `product` returns `false`, and the output is then not
+    /// computed. The temporary arrays are freed in stream order, after the work that uses them.
     fn run_product(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
         let mut operands = SmallVec::<[StoredArray; 3]>::new();
         for (n, array) in self.arrays.iter().enumerate() {
@@ -193,8 +194,8 @@ impl<'a> PackedOperands<'a> {
 
 type Packing = ([Layout; 3], [bool; 3], Gemm);
 
-/// Chooses which of the operands a, b and c to pack. Returns their layouts, whether each is packed, and the product. Returns `None` if
-/// `fits` accepts the product for no choice. Tries all choices, in ascending order of the number of packed elements.
+/// Chooses which of the operands a, b and c to pack. Returns their layouts, whether each operand is packed, and the product. Returns `None`
+/// if `fits` accepts the product for no choice. Tries all choices, in ascending order of the number of packed elements.
 fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Packing> {
     let orders = [plan.packed_operand_order(false), plan.packed_operand_order(true), plan.packed_output_order()];
     let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
@@ -223,16 +224,16 @@ struct ColumnMajor {
     ldc: i64,
 }
 
-/// Returns the leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along` between those of a
-/// row. Returns `None` if cuBLAS does not accept the matrix as column-major.
+/// Returns the leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along` the stride between
+/// consecutive elements of a row. Returns `None` if cuBLAS does not accept the matrix as column-major.
 fn leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
     let least = rows.max(1) as i64;
     let lead = if columns == 1 { least } else { along as i64 };
     ((down == 1 || rows == 1) && lead >= least).then_some(lead)
 }
 
-/// Returns the transpose flag and leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along`
-/// between those of a row. Returns `None` if cuBLAS does not accept the matrix.
+/// Returns the transpose flag and leading dimension of a matrix. `down` is the stride between consecutive elements of a column, `along` the
+/// stride between consecutive elements of a row. Returns `None` if cuBLAS does not accept the matrix.
 fn blas_operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
     let plain = leading_dimension(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
     plain.or_else(|| leading_dimension(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
@@ -327,8 +328,8 @@ fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
     out
 }
 
-/// Returns whether the kernel with one warp per result (`contract_dot`) is faster than the kernel with output tiles (`contract_tiled`).
-/// This holds for few results. It also holds for products of a matrix with few vectors, if both operands are contiguous along k.
+/// Returns whether the kernel with one warp per result (`contract_dot`) is faster than the kernel with output tiles (`contract_tiled`). One
+/// warp per result is faster for few results, and for products of a matrix with few vectors if both operands are contiguous along k.
 fn prefers_warp_per_result(gemm: &Gemm) -> bool {
     let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
     gemm.m.saturating_mul(gemm.n) <= OUTPUT_TILE || (gemm.m.min(gemm.n) <= 4 && along_k)

@@ -38,15 +38,15 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
     }
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
-/// ranks.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, both index types,
+/// several ranks.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
     uses.map(|(item, wide, rank)| COPY_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)]))
         .into()
 }
 
-/// Runs a call of the kernel family `Copy`.
+/// Executes `call`, an operation of the kernel family `Copy`, on the device.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Copy(call::Copy { regions }), [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
     if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {

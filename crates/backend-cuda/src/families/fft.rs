@@ -38,7 +38,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     [DType::F32, DType::F64].map(|dtype| FFT_SOURCE.named_source(&[("T", ctype(dtype))])).into()
 }
 
-/// Runs a call of the kernel family `Fft`.
+/// Executes `call`, an operation of the kernel family `Fft`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Fft(fft), [spec]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
     if let Some(op) = fft.program.ops().find(|op| !codegen::has_expression(*op)) {
@@ -115,8 +115,8 @@ impl Transforms<'_> {
     }
 
     /// Returns the input of the transforms: the result of `fft.program`, multiplied by the normalisation factor and padded with zeros. The
-    /// flag is true if the result is in new memory in C order, and false if it is the caller's array. The inner error is the reason to
-    /// decline.
+    /// flag is true if the result is in new memory in C order, and false if it is the caller's array. The inner error is the reason why
+    /// this kernel family does not compute the transform.
     fn prepare_input(&self, fft: &Fft) -> Result<std::result::Result<(StoredArray, bool), Reason>> {
         let given = fft.program.output_dtype(0);
         let dtype = if fft.kind == FftKind::Complex { given.promote(DType::C64) } else { given };
@@ -234,7 +234,8 @@ impl Transforms<'_> {
             let function = FFT_SOURCE.kernel(self.context, "clear_ignored_imaginary_parts", &[("T", ctype(dtype))])?;
             let mut args = Args::new();
             args.push(&address).push(&sizes);
-            // SAFETY: the arguments match clear_ignored_imaginary_parts. The indices are inside the C-ordered array of these extents.
+            // SAFETY: the arguments match clear_ignored_imaginary_parts. The indices stay inside `spectrum`, a C-ordered array of the
+            // extents that are passed.
             unsafe {
                 function.launch(
                     kernel::grid_for_items((outer * inner) as u64, DEFAULT_THREADS),
@@ -310,8 +311,8 @@ impl Batches {
     }
 }
 
-/// Returns cuFFT's description of the elements of one transform along `axes` of an array. The field `distance` is 1, as for a batch of one
-/// transform.
+/// Returns cuFFT's description of the elements of one transform along `axes` of an array. The field `distance` is 1, a placeholder for a
+/// batch of one transform.
 ///
 /// Returns `None` if cuFFT cannot describe the strides. cuFFT requires positive strides. Each stride must be a multiple of the stride of
 /// the next transformed axis, and at least that stride times the extent of the next transformed axis.

@@ -16,8 +16,8 @@ use crate::families::kernel::KernelSource;
 static GATHER_SOURCE: KernelSource =
     KernelSource { name: "gather.cu", text: concat!(include_str!("../kernels/resolve_index.cuh"), include_str!("../kernels/gather.cu")) };
 
-/// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
-/// ranks.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, both index types,
+/// several ranks.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let listed = |(item, index, wide, rank)| {
@@ -26,7 +26,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     uses.map(listed).into()
 }
 
-/// Runs a call of the kernel family `Gather`.
+/// Executes `call`, an operation of the kernel family `Gather`, on the device.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Gather(call::Gather { axis }), [values, indices], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a gather of one array by another");

@@ -25,7 +25,7 @@ const MAX_COPIES_BYTES: usize = 32 << 10;
 /// The memory that holds the counters of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterMemory {
-    /// Shared memory of `bytes` bytes, for `copies` copies of the counters. It also holds the bin edges, if the kernel copies them.
+    /// Shared memory of `bytes` bytes, for `copies` copies of the counters, and for the bin edges if the kernel copies the edges.
     Shared { copies: usize, bytes: usize },
     /// Blocks count in global memory, directly in the output.
     Global,
@@ -51,8 +51,8 @@ fn cuda_source(program: &Expression, access: Access, binning: Binning, shared: b
     Ok([codegen::PRELUDE, &element, device_sources::HISTOGRAM_BINS, &defines, HISTOGRAM_SOURCE].concat())
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every binning rule, in shared and in global
-/// memory.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every binning rule, in shared and in
+/// global memory.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
@@ -65,7 +65,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
-/// Runs a call of the kernel family `Histogram`.
+/// Executes `call`, an operation of the kernel family `Histogram`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Histogram(call::Histogram { program, binning }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a histogram of one output")

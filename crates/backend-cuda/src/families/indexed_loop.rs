@@ -21,7 +21,7 @@ pub(super) struct IndexedLoop<const OPERANDS: usize> {
     pub strides: [Strides; OPERANDS],
     /// Extent of the indexed axis, against which the kernel checks each index.
     pub extent: usize,
-    /// Stride of the indexed array along the indexed axis, in items.
+    /// Stride of the indexed array along the indexed axis, in items of `item` bytes.
     pub step: isize,
     /// Addresses of the first item of the source and of the target.
     pub addresses: [u64; 2],

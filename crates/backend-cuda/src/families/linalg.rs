@@ -1,5 +1,5 @@
 //! CUDA kernels of the family `Linalg`: matrix decompositions and solutions of linear systems. The kernels in `team_kernels` use one thread
-//! or one thread block per matrix, and serve small matrices. `library` calls cuSOLVER and cuBLAS for large ones, and for eigenvalues of
+//! or one thread block per matrix, and serve small matrices. `library` calls cuSOLVER and cuBLAS for large matrices, and for eigenvalues of
 //! general matrices.
 
 #[allow(unsafe_code)] // cuSOLVER's C interface
@@ -24,7 +24,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     [team_kernels::compile_check_sources(), library::compile_check_sources()].concat()
 }
 
-/// Runs a call of the kernel family `Linalg`.
+/// Executes `call`, an operation of the kernel family `Linalg`, on the device.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
     let dtype = a.dtype();

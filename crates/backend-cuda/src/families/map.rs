@@ -30,7 +30,7 @@ const MIN_REPEATS: usize = 16;
 /// Maximum shared memory for the tiles of a block, in bytes. With this limit, several blocks can be resident on a multiprocessor.
 const MAX_TILE_BYTES: usize = 40 << 10;
 
-/// Runs a call of the kernel family `Map`.
+/// Executes `call`, an operation of the kernel family `Map`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = call.work else { decline!("not a map") };
     if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
@@ -336,12 +336,13 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
     )
 }
 
-/// Repeated inputs, number of axes, alignment, and whether the last extent is a multiple, of the checked kernels of [`MapClass::Packed`].
+/// The variants of [`MapClass::Packed`] in compile checks. Each entry has the bit set of repeated inputs, the number of axes, whether
+/// inputs are aligned, and whether the last extent is a multiple of the elements per thread.
 const PACKED_CHECKS: [(u64, usize, bool, bool); 5] =
     [(0, 2, true, true), (1, 2, true, true), (2, 3, false, false), (0, 5, true, true), (0, 2, false, true)];
 
-/// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, many results per
-/// kernel, unaligned and repeated inputs, several ranks, both index widths.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, many results
+/// per kernel, unaligned and repeated inputs, several ranks, both index widths.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let flat = |repeated, aligned| MapClass::Flat(Access { repeated, aligned });
     let programs = check_programs::example_programs();

@@ -37,7 +37,8 @@ fn sampler_defines(sampler: Sampler, dtype: DType) -> [(&'static str, &'static s
     [("T", ctype(dtype)), ("SAMPLER", sampler_struct(sampler))]
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: one source per dtype, and one per sampler.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers one source per dtype, and one per
+/// sampler.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let draws = DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| RANDOM_SOURCE.named_source(&[("T", ctype(*d))]));
     let samples = Sampler::ALL.into_iter().map(|sampler| {
@@ -47,7 +48,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     draws.chain(samples).collect()
 }
 
-/// Runs a call of the kernel family `Random`.
+/// Executes `call`, an operation of the kernel family `Random`, on the device.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Random(random), [spec]) = (&call.work, call.outputs) else { decline!("not a draw of one output") };
     if !spec.layout.is_c_contiguous() {
@@ -95,8 +96,8 @@ fn queue_samples(
     parameters.iter().for_each(|parameter| {
         args.push(parameter);
     });
-    // SAFETY: the arguments match random_samples. The output has `count` elements. Each address of a parameter array is null or that of
-    // `count` elements.
+    // SAFETY: the arguments match random_samples. The output has `count` elements. Each parameter array has `count` elements, or its
+    // address is null.
     unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }
 
@@ -125,7 +126,7 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
     });
     let function = RANDOM_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
     let blocks = count.div_ceil(random.distribution.elements_per_block(dtype) as u64);
-    // SAFETY: the arguments match the kernel in random.cu. The output has `count` elements. Each of the `values` has 16 bytes, of which the
-    // kernel's parameter may be shorter.
+    // SAFETY: the arguments match the kernel in random.cu. The output has `count` elements. Each of `values` has 16 bytes, and the kernel's
+    // parameter has at most 16.
     unsafe { function.launch(kernel::grid_for_items(blocks, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }

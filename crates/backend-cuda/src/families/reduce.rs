@@ -30,11 +30,12 @@ const ROW_SPLIT_BLOCKS: usize = 1056;
 /// Number of blocks among which sums and products of columns are split. With this number, column reductions reach 95 % of an H100's copy
 /// rate, and with more blocks 92 %. Minima and maxima are compute bound, so they use [`ROW_SPLIT_BLOCKS`] (`docs/notes/gpu-reductions.md`).
 const COLUMN_SPLIT_BLOCKS: usize = 396;
-/// Number of threads of a block that share the rows of a column, at least. Shorter columns have one thread per row, so that no thread is
-/// idle.
+/// Minimum number of threads of a block that share one column. A column with fewer elements has one thread per element, so that no thread
+/// is idle.
 const MIN_THREAD_ROWS: usize = 8;
-// Each row or group of columns that several blocks share needs a counter in scratch memory. With at least two blocks each, there are at
-// most `ROW_SPLIT_BLOCKS / 2` of them. If columns are loaded one by one instead of as vectors, there may be eight times as many groups.
+// Each row or group of columns that several blocks share needs a counter in scratch memory. At least two blocks share each, so there are at
+// most `ROW_SPLIT_BLOCKS / 2` such rows or groups. If columns are loaded one by one instead of as vectors, there may be eight times as many
+// groups.
 const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTER_COUNT);
 
 /// The kernel of a reduction, and the number of its threads that share a row or load adjacent columns.
@@ -62,7 +63,8 @@ pub(crate) struct ReduceShape {
     threads: ThreadLayout,
     kept_rank: usize,
     reduced_rank: usize,
-    /// Number of elements per vector load. It is 0 if the reduced elements are not contiguous, so that each is located by strides.
+    /// Number of elements per vector load. The value 0 means that the reduced elements are not contiguous, so that each element is located
+    /// by its strides.
     width: usize,
     /// Whether indices have 64 bits.
     wide: bool,
@@ -120,7 +122,8 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
     [&definitions, COMMON_SOURCE, kernel].concat()
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, in several shapes.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, in several
+/// shapes.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
@@ -178,7 +181,7 @@ fn named_source(
     Some((format!("reduce<{}, {what}, {shape:?}>", op.name()), text))
 }
 
-/// Runs a call of the kernel family `Reduce`.
+/// Executes `call`, an operation of the kernel family `Reduce`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Reduce(reduce), [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
     let call::Reduce { program, reduction, plan, acc, .. } = *reduce;

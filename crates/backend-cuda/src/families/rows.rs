@@ -41,7 +41,7 @@ const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20
 struct RowsShape {
     /// Number of threads that compute a row.
     team: usize,
-    /// Index in [`PACK_COUNTS`] at which the number of vector loads per thread is found.
+    /// Index in [`PACK_COUNTS`] of the number of vector loads per thread.
     packs: usize,
     /// Number of elements per vector load.
     width: usize,
@@ -53,14 +53,14 @@ struct RowsShape {
 }
 
 impl RowsShape {
-    /// Selects the shape of the kernel for inputs at the addresses `inputs`. Returns the reason to decline if a row does not fit in
-    /// registers.
+    /// Selects the shape of the kernel for inputs at the addresses `inputs`. If a row does not fit in registers, returns the reason why
+    /// this kernel family does not execute the call.
     fn select(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
         let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
         let along = |k: &usize| plan.row_strides[*k] != 0;
         let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
-        // The width depends on length and dtypes only. It determines which thread has which element and thus the order of combination,
-        // which must not depend on addresses.
+        // The vector width depends on length and dtypes only. The width determines which thread has which element and thus the order of
+        // combination, which must not depend on addresses.
         let width = [8, 4, 2].into_iter().find(|w| w * smallest <= 16 && plan.length.is_multiple_of(*w)).unwrap_or(1);
         let units = plan.length / width;
         let words = width * stages.registers_per_element().max(1);
@@ -107,8 +107,8 @@ impl RowsShape {
         if self.team > 32 { self.team } else { THREADS_PER_BLOCK_OF_SMALL_TEAMS }
     }
 
-    /// Returns the intended number of resident threads per multiprocessor, which limits the registers of a thread. Loads of resident
-    /// threads overlap.
+    /// Returns the intended number of resident threads per multiprocessor, which limits the registers of a thread. More resident threads
+    /// have more loads in flight.
     fn resident_threads(self, stages: &Stages) -> usize {
         let words = PACK_COUNTS[self.packs] * self.width * stages.registers_per_element();
         if stages.is_short_and_cheap() && words <= 24 { 1536 } else { 1024 }
@@ -159,7 +159,7 @@ fn kernel_name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }
 
-/// Runs a call of the kernel family `Rows`.
+/// Executes `call`, an operation of the kernel family `Rows`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     launch_rows(call, program, plan)
@@ -238,8 +238,8 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
     device::done(call, outputs)
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: typical expressions in several dtypes over
-/// rows of many lengths.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers typical expressions in several dtypes
+/// over rows of many lengths.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
     let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];

@@ -76,7 +76,7 @@ fn cuda_source(program: &Expression, combine: Op, rank: usize, wide: bool, look_
     Ok([codegen::PRELUDE, &element, &defines, device_sources::WARP, COMMON_SOURCE, &kernels].concat())
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: the operations over every dtype, several
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers the operations over every dtype, several
 /// ranks, both index widths.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
@@ -96,7 +96,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     list
 }
 
-/// Runs a call of the kernel family `Scan`.
+/// Executes `call`, an operation of the kernel family `Scan`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a scan of one output")
@@ -133,7 +133,7 @@ struct ScanLaunch<'a> {
 }
 
 impl ScanLaunch<'_> {
-    /// Returns the strides along the scanned axis, in elements: those of the inputs, then that of the output.
+    /// Returns the strides along the scanned axis, in elements: the strides of the inputs, then the stride of the output.
     fn line_strides(&self) -> SmallVec<[isize; 5]> {
         self.plan.axis_strides.iter().copied().chain([self.plan.out_axis_stride]).collect()
     }

@@ -3,8 +3,9 @@
 //!
 //! If several values are stored in one row, the last one remains. A first kernel finds the position of the last index that selects each
 //! row. Integers are combined by atomic operations, because the order does not matter for them. Sums of floats are computed with integers
-//! (module `sum`), or by atomic operations if the call requests sums in any order. For other combinations of floats, core groups the values by row, and one thread combines the values of a group in order.
-//! If a row is a single element, core instead reduces the values of each row beforehand, so that the indices of the call are distinct.
+//! (module `sum`), or by atomic operations if the call requests sums in any order. For other combinations of floats, the core crate groups
+//! the values by row, and one thread combines the values of a group in order. If a row is a single element, the core crate instead reduces
+//! the values of each row beforehand, so that the indices of the call are distinct.
 
 mod launch;
 mod packed_store;
@@ -23,7 +24,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     [launch::compile_check_sources(), packed_store::compile_check_sources(), sum::compile_check_sources()].concat()
 }
 
-/// Runs a call of the kernel family `Scatter`.
+/// Executes `call`, an operation of the kernel family `Scatter`, on the device.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Scatter(call::Scatter { region, combine, rows, needs }), [indices, values, groups @ ..], [spec]) =
         (&call.work, call.inputs, call.outputs)

@@ -46,15 +46,15 @@ fn kernel_defines(dtype: DType, result: SearchResult, several: bool) -> [(&'stat
     [("ELEMENT", ctype(dtype)), ("RESULT", result), ("ITEMS", if several { "4" } else { "1" })]
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every dtype, with insertion points and with the search
-/// for equal elements.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype, with insertion points and
+/// with the search for equal elements.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let pairs = [[SearchResult::BeforeEqual, SearchResult::IsFound], [SearchResult::AfterEqual, SearchResult::IsMissing]];
     let named = |(n, result): (usize, SearchResult), dtype| SEARCH_SOURCE.named_source(&kernel_defines(dtype, result, n % 3 == 0));
     DType::ALL.iter().enumerate().flat_map(|(n, &dtype)| pairs[n % 2].map(|result| named((n, result), dtype))).collect()
 }
 
-/// Runs a call of the kernel family `Search`.
+/// Executes `call`, an operation of the kernel family `Search`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Search(call::Search { result }), [sorted, values], [spec]) = (&call.work, call.inputs, call.outputs) else {
         decline!("not a search of one array in another");
@@ -85,7 +85,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     }
     let queue = || {
         let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), result, several))?;
-        function.allow_dynamic_shared(limit)?; // the same limit for all threads
+        function.allow_dynamic_shared(limit)?; // all threads set the same limit, so concurrent launches do not conflict
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
         // Each block reads all samples, so the grid has no more blocks than can run at the same time.
@@ -93,15 +93,15 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         let tiles = count.div_ceil(THREADS_PER_BLOCK as usize * if several { 4 } else { 1 });
         let grid = [tiles.min(resident.max(1) as usize) as u32, 1, 1];
         // SAFETY: the arguments match search_sorted. `sorted` has `size` elements. Values have `count`, and the output as many of the dtype
-        // that core requests for `result`. The shared memory holds a key for each sample, of the size of an element.
+        // that the core crate requests for `result`. The shared memory holds a key for each sample, of the size of an element.
         unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
     queue().with_call_context(call)?;
     device::done(call, [out])
 }
 
-/// Queues the kernel that looks up values in a filter of a sorted array. `addresses` are those of the sorted array, the values and the
-/// output. `sizes` are the numbers of elements of the sorted array and of the values.
+/// Queues the kernel that looks up values in a filter of a sorted array. `addresses` are the addresses of the sorted array, the values and
+/// the output. `sizes` are the numbers of elements of the sorted array and of the values.
 fn queue_members(
     context: &'static Context,
     dtype: DType,

@@ -55,7 +55,7 @@ impl<'a> SegmentKernelSpec<'a> {
     }
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every reduction and dtype.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every reduction and dtype.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, Access, DType, u32)| {
         let fold = FoldClass::of(op.reduction()?, acc)?;

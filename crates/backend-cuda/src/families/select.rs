@@ -45,8 +45,8 @@ fn cuda_source(condition: &Expression, shape: SelectShape) -> std::result::Resul
     Ok([codegen::PRELUDE, &element, &defines, device_sources::RELAXED, device_sources::COUNT_LOOK_BACK, SELECT_SOURCE].concat())
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every element size, with elements, indices or
-/// both as outputs.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every element size, with elements,
+/// indices or both as outputs.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [
         (DType::Bool, Some(1), false),
@@ -66,7 +66,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
-/// Returns the condition `x != 0` for an input `x` of `dtype`. As in core, its expression is a conversion to bool.
+/// Returns the condition `x != 0` for an input `x` of `dtype`. As in the core crate, its expression is a conversion to bool.
 fn nonzero_condition(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     if dtype != DType::Bool {
@@ -75,7 +75,7 @@ fn nonzero_condition(dtype: DType) -> Expression {
     p
 }
 
-/// Runs a call of the kernel family `Select`.
+/// Executes `call`, an operation of the kernel family `Select`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let &Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, from) = call.program_inputs();

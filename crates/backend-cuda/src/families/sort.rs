@@ -139,8 +139,8 @@ fn with_defines<R>(
     }
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every dtype and algorithm, alternately with
-/// values and indices as output.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype and algorithm, alternately
+/// with values and indices as output.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let lengths = [2, 200, 1000, 3000, 1 << 20, 1 << 30];
     let uses = DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
@@ -153,7 +153,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     listed.chain(segment_sort::compile_check_sources()).collect()
 }
 
-/// Runs a call of the kernel family `Sort`.
+/// Executes `call`, an operation of the kernel family `Sort`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Sort(sort), [input]) = (&call.work, call.inputs) else { decline!("not a sort of one array") };
     let output_count = usize::from(sort.values) + usize::from(sort.indices);
@@ -237,8 +237,8 @@ impl SortLaunch<'_> {
             SortStrategy::SharedRadix(tile) => {
                 args.push(&digit_mask);
                 let function = self.kernel_function(strategy, "sort_block")?;
-                // SAFETY: the arguments match sort_block in sort_block.cu, whose parameters are those of sort_tiny. A tile holds a row, and
-                // the index output exists if the kernel was compiled for it.
+                // SAFETY: the arguments match sort_block in sort_block.cu. A tile holds a row, and the index output exists if the kernel
+                // was compiled for it.
                 unsafe { function.launch(grid_of_blocks(self.rows), [tile.threads as u32, 1, 1], 0, args.pointers()) }
                     .with_call_context(self.call)
             }
@@ -280,8 +280,8 @@ impl SortLaunch<'_> {
         };
         let values = moved(itemsize, self.values)?;
         let index_out = if self.sort.indices { Some(moved(word, self.index_out)?) } else { None };
-        // If `whole`, the first index buffer is the int64 output. Between passes, it holds the words of a row at the start of the row's
-        // output, to which no other row writes.
+        // If `whole`, the int64 index output is also the first index buffer. Between passes, this buffer holds a row's indices as words at
+        // the start of the row's output, to which no other row writes.
         let row_pitches = [if whole { length * (8 / word) } else { length }, length];
 
         let threads = [tile.threads as u32, 1, 1];

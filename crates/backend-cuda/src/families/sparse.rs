@@ -1,7 +1,8 @@
 //! CUDA kernels of the family `Sparse`: products of matrices in compressed row format (CSR) with dense vectors, dense matrices and each
 //! other. In products with dense arrays, a team of up to 32 threads shares each short row. A warp or a whole block shares each longer row.
 //!
-//! Sampled products and triangular solves are declined here. They run as compositions of other operations.
+//! This family has no kernels for sampled products and triangular solves. Dispatch runs these operations as compositions of other
+//! operations.
 
 mod product;
 
@@ -59,7 +60,7 @@ impl KernelShape {
     }
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every dtype, and several shapes.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype, and several shapes.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
     let listed = checked_dtypes().zip(shapes);
@@ -78,8 +79,8 @@ fn dtype_defines(dtype: DType, index: DType) -> [(&'static str, &'static str); 2
     [("T", ctype(computed_dtype(dtype))), ("I", ctype(index))]
 }
 
-/// Checks the dtypes and layouts of the inputs of a product of a matrix with `b`, whose first inputs are `indptr` and `indices`. The
-/// error is the reason to decline.
+/// Checks the dtypes and layouts of the inputs of a product of a matrix with `b`. The first inputs are `indptr` and `indices`. The error is
+/// the reason why this kernel family does not compute the product.
 fn check_arrays(inputs: &[StoredArray], values: DType, b: DType) -> std::result::Result<(), Reason> {
     if matches!(values, DType::F16 | DType::BF16) || values != b {
         return Err(Reason::new("values of 16-bit floats, or of two dtypes"));
@@ -93,7 +94,7 @@ fn check_arrays(inputs: &[StoredArray], values: DType, b: DType) -> std::result:
     Ok(())
 }
 
-/// Runs a call of the kernel family `Sparse`.
+/// Executes `call`, an operation of the kernel family `Sparse`, on the device.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     if let Work::Sparse(Sparse::Product { columns }) = call.work {
         return product::run_product(call, columns);

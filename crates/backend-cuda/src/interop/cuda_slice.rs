@@ -53,7 +53,7 @@ pub fn from_cuda_slice<T: Element>(slice: CudaSlice<T>, shape: impl IntoShape) -
     unsafe { from_device_pointer(device, pointer, T::DTYPE, &shape, Box::new(slice), Some(ready)) }
 }
 
-/// Returns an error unless `stream` is of the context that this crate uses for `device`.
+/// Returns an error unless `stream` belongs to the context that this crate uses for `device`.
 fn check_context(op: &'static str, device: Device, stream: &CudaStream) -> Result<()> {
     if device::context(device)?.raw() == stream.context().cu_ctx() {
         return Ok(());
@@ -76,7 +76,7 @@ pub struct SharedSlice<T> {
 }
 
 impl<T: Element> SharedSlice<T> {
-    /// Evaluates `array` and makes `stream` wait on the device for the work that computes it.
+    /// Evaluates `array` and makes `stream` wait on the device for the work that computes `array`.
     ///
     /// # Errors
     /// Errors of the evaluation. [`Error::DType`] if the elements are not of type `T`. [`Error::Shape`] if the elements are not in C order.
@@ -90,10 +90,10 @@ impl<T: Element> SharedSlice<T> {
             return Err(Error::shape(OP, "the elements are not in C order; use contiguous", &[array.shape()]));
         }
         check_context(OP, device::cuda_context(OP, array.device())?.device(), stream)?;
-        // SAFETY: the result keeps `stream` alive until the pointer has been dropped.
+        // SAFETY: the returned `SharedSlice` keeps `stream` alive until `pointer` has been dropped.
         let foreign = unsafe { ForeignStream::from_raw(stream.cu_stream()) };
         let pointer = DevicePointer::new(array, Some(foreign))?;
-        // SAFETY: the address has this many elements, which `pointer` keeps alive. The slice is leaked, never freed.
+        // SAFETY: `pointer` keeps `array.size()` elements of type `T` alive at this address. The slice is leaked on drop, never freed.
         let slice = unsafe { stream.upgrade_device_ptr::<T>(pointer.address(), array.size()) };
         Ok(SharedSlice { slice: ManuallyDrop::new(slice), _pointer: pointer, _stream: stream.clone() })
     }
@@ -109,7 +109,7 @@ impl<T> Deref for SharedSlice<T> {
 
 impl<T> Drop for SharedSlice<T> {
     fn drop(&mut self) {
-        // SAFETY: the slice is taken only here.
+        // SAFETY: only this `drop` takes the slice, and `drop` runs once.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
         // `leak` makes the stream wait for uses of the slice on other streams of cudarc. It does not free the memory, which belongs to the
         // array.

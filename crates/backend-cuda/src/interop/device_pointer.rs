@@ -11,9 +11,9 @@ use crate::driver::ForeignAccess;
 
 /// The device address of an array's elements, for work of another library.
 ///
-/// The array stays alive until the value is dropped. The work may only read, because other arrays may share the memory.
-/// [`DevicePointer::for_writing`] permits writes. Dropping the value orders the reuse of the memory after all work queued so far on the
-/// stream, without blocking the host.
+/// The array stays alive until the value is dropped. The other library may only read the elements, because other arrays may share the
+/// memory. [`DevicePointer::for_writing`] permits writes. Dropping the value orders the reuse of the memory after all work queued so far on
+/// the stream, without blocking the host.
 ///
 /// # Examples
 /// ```no_run
@@ -44,9 +44,9 @@ enum ReleaseOrder {
 }
 
 impl DevicePointer {
-    /// Evaluates `array` and makes `stream` wait on the device for the work that computes it.
+    /// Evaluates `array` and makes `stream` wait on the device for the work that computes `array`.
     ///
-    /// With `None`, no stream waits: the caller orders its work after this thread's current stream
+    /// If `stream` is `None`, no stream waits: the caller orders its work after this thread's current stream
     /// ([`raw_stream`](super::raw_stream)). Dropping the value then blocks until all work of the device has ended.
     ///
     /// # Errors
@@ -56,8 +56,8 @@ impl DevicePointer {
         DevicePointer::lend_to_stream(array.stored()?, stream, ForeignAccess::Read)
     }
 
-    /// Like [`DevicePointer::new`], for work that also writes the elements. The array is copied first if its memory is shared, or if it
-    /// belongs to another library or a graph.
+    /// Like [`DevicePointer::new`], for work that also writes the elements. The array is copied first if its memory is shared, or belongs
+    /// to another library or a graph.
     ///
     /// The work may write until the value is dropped. `stream` waits on the device for every earlier use of the memory.
     ///
@@ -75,7 +75,7 @@ impl DevicePointer {
 
     fn lend_to_stream(array: StoredArray, stream: Option<ForeignStream>, access: ForeignAccess) -> Result<DevicePointer> {
         let memory = device::memory_to_read(&array)?.memory();
-        // SAFETY: a `ForeignStream` exists as long as the value, by the contract of its constructor.
+        // SAFETY: `ForeignStream::from_raw` requires that the stream exists while the `ForeignStream` is in use.
         let lent = unsafe { memory.lend_to_stream(stream.map(ForeignStream::raw), access) };
         lent.map_err(|e| core_error("cuda", "device_pointer", memory.context().device(), e))?;
         Ok(DevicePointer { array, access, release: stream.map_or(ReleaseOrder::Context, ReleaseOrder::Stream) })
@@ -91,7 +91,7 @@ impl DevicePointer {
         self
     }
 
-    /// Returns the device address of element 0, or 0 for an empty array. Negative strides lead to lower addresses.
+    /// Returns the device address of element 0, or 0 for an empty array. With negative strides, other elements have lower addresses.
     pub fn address(&self) -> u64 {
         self.buffer().map_or(0, |buffer| device::element_0_address(buffer, &self.array))
     }
@@ -122,12 +122,12 @@ impl Drop for DevicePointer {
     fn drop(&mut self) {
         let Some(memory) = self.buffer().map(CudaBuffer::memory) else { return };
         let ordered = match self.release {
-            // SAFETY: the stream exists as long as this value, by the contract of `ForeignStream`.
+            // SAFETY: `ForeignStream::from_raw` requires that the stream exists until this `DevicePointer` is dropped.
             ReleaseOrder::Stream(stream) => unsafe { memory.release_after(stream.raw(), self.access) },
             ReleaseOrder::Context => memory.wait_for_libraries(),
         };
         if ordered.is_err() && memory.wait_for_libraries().is_err() {
-            // The memory may still be in use, so it is never reused.
+            // If the wait failed, the memory may still be in use. Leaking a reference to the array prevents its reuse.
             std::mem::forget(self.array.clone());
         }
     }

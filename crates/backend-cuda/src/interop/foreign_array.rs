@@ -12,16 +12,16 @@ use crate::driver::DeviceBuffer;
 
 /// Returns a buffer over `nbytes` bytes of device memory at `pointer`, without a copy.
 ///
-/// Work that uses the buffer runs after the work queued so far on `ready`. With `None`, the contents must be complete already, or the
-/// caller must have made this thread's stream ([`raw_stream`](super::raw_stream)) wait for them. [`StoredArray::new`] makes an array with
-/// any layout from the result.
+/// Work that uses the buffer runs after the work queued so far on `ready`. If `ready` is `None`, the contents must be complete already, or
+/// the caller must have made this thread's stream ([`raw_stream`](super::raw_stream)) wait for the work that writes them.
+/// [`StoredArray::new`] makes an array with any layout from the result.
 ///
 /// # Errors
 /// [`Error::Device`] if `device` is not a CUDA device. [`Error::Backend`] if the driver does not know the address as memory of
 /// `device`, and during a capture.
 ///
 /// # Safety
-/// `owner` keeps the bytes allocated, and nothing writes to them while `owner` exists. If `ready` is given, that stream exists.
+/// `owner` keeps the bytes allocated, and nothing writes to them while `owner` exists. If `ready` is `Some`, its stream exists.
 pub unsafe fn wrap_device_memory(
     device: Device,
     pointer: u64,
@@ -31,15 +31,15 @@ pub unsafe fn wrap_device_memory(
 ) -> Result<Arc<CudaBuffer>> {
     const OP: &str = "wrap_device_memory";
     let context = device::cuda_context(OP, device)?;
-    // SAFETY: the caller meets the requirements of this function, which include those of the function called here.
+    // SAFETY: the caller meets the safety requirements of this function, which include those of `DeviceBuffer::from_library`.
     let wrapped = unsafe { DeviceBuffer::from_library(context, pointer, nbytes, Arc::from(owner), ready.map(ForeignStream::raw)) };
     wrapped.map(CudaBuffer::new).map_err(|e| core_error("cuda", OP, device, e))
 }
 
 /// Returns an array over device memory of another library, in C order and without a copy.
 ///
-/// `owner` is dropped after the last use of the memory. Work that uses the array runs after the work queued so far on `ready`, as for
-/// [`wrap_device_memory`].
+/// `owner` is dropped after the last use of the memory. Work that uses the array runs after the work queued so far on `ready`. If `ready`
+/// is `None`, the requirements of [`wrap_device_memory`] apply.
 ///
 /// # Errors
 /// The errors of [`wrap_device_memory`], a shape that is too large, and [`Error::Value`] for an address that is not a multiple of the
@@ -47,7 +47,7 @@ pub unsafe fn wrap_device_memory(
 ///
 /// # Safety
 /// `owner` keeps the elements allocated, and nothing writes to them while `owner` exists. Elements of dtype bool are 0 or 1. If `ready` is
-/// given, that stream exists.
+/// `Some`, its stream exists.
 ///
 /// # Examples
 /// ```no_run
@@ -78,7 +78,7 @@ pub unsafe fn from_device_pointer(
     if !pointer.is_multiple_of(dtype.itemsize() as u64) {
         return Err(Error::value(OP, format!("the address {pointer:#x} is not aligned for {dtype}")));
     }
-    // SAFETY: the caller meets the requirements of this function, which include those of the function called here.
+    // SAFETY: the caller meets the safety requirements of this function, which include those of `wrap_device_memory`.
     let buffer = unsafe { wrap_device_memory(device, pointer, nbytes, owner, ready) }?;
     Ok(NdArray::from(StoredArray::new(dtype, Layout::contiguous(&shape)?, buffer)?))
 }

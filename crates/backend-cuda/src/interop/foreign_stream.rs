@@ -29,7 +29,7 @@ impl ForeignStream {
         }
     }
 
-    /// Returns the driver's handle.
+    /// Returns the driver's handle of the stream.
     pub fn raw(self) -> sys::CUstream {
         self.0 as sys::CUstream
     }

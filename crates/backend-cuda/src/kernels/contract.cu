@@ -162,9 +162,9 @@ contract_finish(T* c, const Acc* partial, const __grid_constant__ ProductLayout 
 // Multiplies all windows of `a` by the vector `b`: c[i] = sum of a[i + p] * b[p] for p below `k`, for each i below `count`. Arrays are
 // contiguous, and `a` has count + k - 1 elements.
 //
-// A block computes a tile of results from a segment of `a` in shared memory, for up to DEPTH elements of `b` at a time. Each thread computes
-// PER adjacent results, so that it loads each element of the segment once for PER products. The products of DEPTH elements of `b` are summed
-// first, which bounds the rounding error of long sums.
+// A block computes a tile of results from a segment of `a` in shared memory, for up to DEPTH elements of `b` at a time. Each thread
+// computes PER adjacent results, so that it loads each element of the segment once for PER products. The products of DEPTH elements of `b`
+// are summed first, which bounds the rounding error of long sums.
 extern "C" __global__ void __launch_bounds__(256)
 contract_windows(T* c, const T* a, const T* b, i64 count, i64 k) {
     constexpr int THREADS = 256, PER = sizeof(Acc) > 8 ? 4 : 8, TILE = THREADS * PER, DEPTH = 128, LENGTH = TILE + DEPTH;

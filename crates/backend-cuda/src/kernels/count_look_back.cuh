@@ -47,7 +47,7 @@ __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
         u32 needed;
         do {
             word = near >= 0 ? load_relaxed(spans + near) : S::PREFIX;
-            // The nearest prefix includes all spans before it, so the states of those spans are not needed.
+            // The nearest published prefix includes all earlier spans, so the states of those spans are not needed.
             const u32 ending = __ballot_sync(ALL_LANES, S::is_prefix(word));
             ended = ending != 0;
             needed = ended ? ending ^ (ending - 1) : ALL_LANES;

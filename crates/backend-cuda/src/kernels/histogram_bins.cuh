@@ -6,7 +6,7 @@
 
 namespace cuprum {
 
-// Binning rules. NUMBER: values are bin indices. EVEN: all bins have the same width. EDGES: bins lie between arbitrary ascending edges.
+// Binning rules. NUMBER: values are bin indices. EVEN: all bins have the same width. EDGES: bins have arbitrary ascending edges.
 enum class BinRule { NUMBER, EVEN, EDGES };
 
 // Returns the last bin whose left edge is at most `value`, by bisection. `value` is between the first and the last edge.

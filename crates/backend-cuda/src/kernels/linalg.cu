@@ -1,9 +1,9 @@
 // Kernels of the family `Linalg` for batches of matrices in C order, one team for each matrix. Requires types.cuh and linalg.cuh.
 //
-// A team is the group of threads that share a matrix. OPERATION is one of the operation constants below, and OPTION its flags. The inputs
-// are matrices `a` (m, n) and, for linear systems, `b` (n, k). If TEAM is 1, ROWS, COLUMNS and RIGHT are the extents, and ARENA is the size
-// of a team's memory in bytes. If TEAM is greater than 1, SHARED is 1 if the team's memory is shared memory, and 0 if it is in the
-// workspace.
+// A team is the group of threads that share a matrix. OPERATION is one of the operation constants, such as SOLVE, and OPTION a combination
+// of flags, such as UPPER. The inputs are matrices `a` (m, n) and, for linear systems, `b` (n, k). If TEAM is 1, ROWS, COLUMNS and RIGHT
+// are the extents, and ARENA is the size of a team's memory in bytes. If TEAM is greater than 1, SHARED is 1 if the team's memory is shared
+// memory, and 0 if it is in the workspace.
 
 #define SOLVE 0
 #define INVERSE 1
@@ -27,7 +27,7 @@
 using namespace cuprum;
 using namespace cuprum::linalg;
 
-// An allocator over the memory of a team. It gives out consecutive parts, and never takes them back.
+// An allocator over the memory of a team. It returns consecutive blocks of this memory and never frees them.
 struct Arena {
     char* next;
     template <class U> __device__ U* take(i64 count) {
@@ -35,12 +35,12 @@ struct Arena {
         next += (count * sizeof(U) + 15) / 16 * 16;
         return start;
     }
-    // An odd distance between rows avoids bank conflicts in shared memory.
+    // Allocates a matrix with contiguous rows. An odd distance between rows avoids bank conflicts in shared memory.
     __device__ Matrix matrix(int rows, int columns) {
         const int pitch = TEAM == 1 ? columns : columns | 1;
         return Matrix{take<T>(i64(rows) * pitch), rows, columns, pitch, 1};
     }
-    // A matrix with contiguous columns, whose columns are rotated by several threads.
+    // Allocates a matrix with contiguous columns, for Jacobi rotations in which several threads share a pair of columns.
     __device__ Matrix columns(int rows, int columns) {
         const int pitch = TEAM == 1 ? rows : rows | 1;
         return Matrix{take<T>(i64(columns) * pitch), rows, columns, 1, pitch};

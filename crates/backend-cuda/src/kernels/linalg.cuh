@@ -145,7 +145,7 @@ __device__ inline int normalize(Matrix a, TeamShared& shared, bool& finite) {
 
 // ---- LU with partial pivoting ----
 
-// Computes the LU decomposition of `a` in place. Row i was interchanged with row pivots[i]. A column without a non-zero pivot is not
+// Computes the LU decomposition of `a` in place. Step i interchanges row i with row pivots[i]. A column without a non-zero pivot is not
 // eliminated.
 __device__ inline void eliminate(Matrix a, int* pivots, TeamShared& shared) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
@@ -470,8 +470,8 @@ __device__ inline bool orthogonalize(Matrix w, Matrix v, R negligible, TeamShare
     return false;
 }
 
-// Fills the columns of `u` from `first` on with vectors of norm 1 that are orthogonal to all other columns. Each is a unit vector minus its
-// projection onto the earlier columns. The projection is subtracted twice, because one subtraction leaves rounding errors.
+// Fills the columns of `u` from `first` on with vectors of norm 1 that are orthogonal to all other columns. Each new column is a unit
+// vector minus its projection onto the earlier columns. The projection is subtracted twice, because one subtraction leaves rounding errors.
 __device__ inline void complete_basis(Matrix u, int first, T* dots, TeamShared& shared) {
     int candidate = 0;
     for (int j = first; j < u.columns; j++) {
@@ -495,7 +495,8 @@ __device__ inline void complete_basis(Matrix u, int first, T* dots, TeamShared& 
                 R sum = 0;
                 for (int i = team_rank(); i < u.rows; i += TEAM) sum += square(u(i, j));
                 norm = sqrt(team_sum(sum, shared));
-                // The earlier columns do not span the space, so at least one unit vector leaves a remainder of this norm.
+                // A unit vector minus its projection leaves a remainder. `u` has fewer earlier columns than rows, so for some unit vector
+                // the squared norm of the remainder is at least 1 / rows.
                 if (norm * norm * 2 * u.rows < 1) break;
             }
             if (norm * norm * 2 * u.rows < 1) continue;

@@ -71,8 +71,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) restore_scale(const u64* l
 }
 
 // Reports the first matrix that has no result. `largest` holds the maxima of the inputs, `info` the routine's results, and `diagonal` the
-// factors, (n, n). Each may be null. A matrix has no result if an element is not finite (fault code `input_code`) or `info` is not 0. With
-// `checks` 1, it has no result if the diagonal has a zero. With `checks` 2, every number on the diagonal must be positive. One block runs.
+// factors, (n, n). Each of these addresses may be null. A matrix has no result if an element is not finite (fault code `input_code`) or its
+// `info` is not 0. If `checks` is 1, a matrix with a zero on the diagonal of its factor has no result either. If `checks` is 2, every
+// number on this diagonal must be positive. The grid has one block.
 extern "C" __global__ void __launch_bounds__(THREADS) report_failures(const u64* largest, const int* info, const T* diagonal, i64 count, i64 n,
                                                                       int checks, Fault* fault, u64 input_code, u64 code, u64 op) {
     __shared__ unsigned long long first;
@@ -152,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) convert_pivots(int* out, c
     FOR_EACH_ELEMENT(n, total) out[n] = static_cast<int>(pivots[n] - 1);
 }
 
-// Convert real numbers, or the parts of complex ones, between single and double precision.
+// Two kernels that convert real numbers, or the parts of complex numbers, between single and double precision.
 extern "C" __global__ void __launch_bounds__(THREADS) widen(double* out, const float* in, i64 total) {
     FOR_EACH_ELEMENT(n, total) out[n] = in[n];
 }
@@ -215,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* o
         if (rank == 0) {
             const T mantissa = info[index] != 0 ? number(0) : scale(mantissas[0], R(odd[0] ? -1 : 1));
             const R size = magnitude(mantissa);
-            // Beyond this range of exponents, the determinant is 0 or infinite in every dtype.
+            // For exponents outside this range, the determinant is 0 or infinite in every dtype.
             const int exponent = static_cast<int>(max(i64(-5000), min(i64(5000), exponents[0])));
             if (log) {
                 out0[index] = size == 0 ? number(0) : scale(mantissa, 1 / size);

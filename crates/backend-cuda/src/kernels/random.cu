@@ -104,7 +104,7 @@ template <class X> __device__ inline BoxMullerTerms<X> box_muller_terms_of_pair(
     }
 }
 
-// Writes normally distributed numbers. The Box-Muller transform makes two of them from two uniform numbers.
+// Writes normally distributed numbers. The Box-Muller transform computes two normal numbers from two uniform numbers.
 extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 count, u64 key, u64 first_block, u32 stream, R mean, R deviation) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {

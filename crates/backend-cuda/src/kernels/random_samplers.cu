@@ -2,7 +2,7 @@
 // struct of the distribution.
 //
 // Every function performs the operations of the CPU backend's modules `exact_math` and `samplers` in the same order, so that results have
-// equal bits on every device. `Real` rounds each operation, so none becomes a fused multiply-add. Those modules state the sources of the
+// equal bits on every device. `Real` rounds each operation, so none becomes a fused multiply-add. The CPU modules state the sources of the
 // algorithms and the ranges of the arguments.
 
 // A float64 number. Each operation is rounded, and none is fused with another.

@@ -39,7 +39,7 @@ template <int TILE> struct TileStorage {
     alignas(16) unsigned char items[(TILE + TILE / 32) * sizeof(Acc)];
     alignas(16) unsigned char warps[WARPS * sizeof(Acc)];
     alignas(16) unsigned char total[sizeof(Acc)];
-    // Returns item i of the tile. One item of padding follows every 32 items, so that threads that read adjacent runs of items access
+    // Returns item i of the tile. One item of padding follows every 32 items, so that threads that read adjacent groups of items access
     // different banks.
     __device__ Acc& item(int i) { return reinterpret_cast<Acc*>(items)[i + i / 32]; }
     __device__ Acc& warp(int i) { return reinterpret_cast<Acc*>(warps)[i]; }

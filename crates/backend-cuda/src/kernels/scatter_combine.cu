@@ -20,7 +20,8 @@ __device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
     for (int part = 0; part < static_cast<int>(sizeof(ELEMENT) / sizeof(WORD)); part++)
         ATOMIC(reinterpret_cast<WORD*>(at) + part, reinterpret_cast<const WORD*>(&value)[part]);
 #else
-    // An element of 1 or 2 bytes is a part of an aligned 32-bit word. Its other bytes, some of which may follow the array, keep their values.
+    // An element of 1 or 2 bytes is updated as a part of an aligned 32-bit word. The word's other bytes, some of which may follow the
+    // array, keep their values.
     using Word = typename choose<sizeof(ELEMENT) == 8, u64, u32>::type;
     const u64 address = reinterpret_cast<u64>(at);
     Word* const word = reinterpret_cast<Word*>(address & ~static_cast<u64>(sizeof(Word) - 1));
@@ -39,7 +40,7 @@ __device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
 #endif
 }
 
-// Combines the `count` elements of `in` with those of `out`, in any order. `axes` holds the strides of `in`, those of `out` without its
+// Combines the `count` elements of `in` with elements of `out`, in any order. `axes` holds the strides of `in`, those of `out` without its
 // indexed axis, and those of `indices`. `rows` and `step` are the extent and stride of the indexed axis. An index out of bounds is recorded
 // in `fault`, and its values are not used.
 extern "C" __global__ void __launch_bounds__(256)

@@ -3,8 +3,8 @@
 //
 // ITEM is an element type of 1, 2 or 4 bytes. INDEX_ELEMENT, the element type of the index array, is i32 or i64.
 //
-// A word holds the position of a value plus 1 in its upper half, and the value in its lower half. The largest word of a row is that of the
-// last value, so one atomic maximum per value replaces a pass that finds positions and another that reads values by position.
+// A word holds the position of a value plus 1 in its upper half, and the value in its lower half. The last value of a row thus has the
+// largest word of the row. One atomic maximum per value replaces a pass that finds positions and another that reads values by position.
 
 using namespace cuprum;
 
@@ -14,8 +14,8 @@ extern "C" __global__ void __launch_bounds__(256)
 scatter_pack(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count, i64 rows, i64 step, Fault* fault, u64 op) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 n = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; n < count; n += stride) {
-        // Values are written from last to first. Most words are then already larger than those of the remaining values, whose atomics do
-        // nothing.
+        // Values are written from last to first. Most words in memory are then already larger than the words of the remaining values, whose
+        // atomics do nothing.
         const i64 i = count - 1 - n, index = indices[i], row = resolve_index(index, rows);
         if (row < 0) {
             report_fault(fault, 1, op, index, static_cast<u64>(rows));

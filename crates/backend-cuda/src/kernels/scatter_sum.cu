@@ -5,7 +5,7 @@
 //
 // All values for one element of the output are added as integers, in units that the largest exponent among these values determines. A
 // float64 value becomes two integers, of which the second counts smaller units. Each part (real or imaginary) of an element has its own
-// exponent and integer sums. `exponents` and `sums` hold them as if the elements were contiguous, and must be zeroed.
+// exponent and integer sums. `exponents` and `sums` hold these numbers in C order of the output's elements, and must be zeroed.
 
 using namespace cuprum;
 
@@ -50,7 +50,7 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
     }
 }
 
-// Adds the values to `sums`. `bits` is the number of bits for the largest value, chosen so that the sum of all values fits.
+// Adds the values, as integers, to `sums`. `bits` is the number of bits for the largest value, chosen so that the sum of all values fits.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const u32* exponents, u64 bits,
             Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {

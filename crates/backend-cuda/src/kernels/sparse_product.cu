@@ -1,8 +1,8 @@
 // Product of two matrices in compressed row format (CSR). Requires sparse.cuh.
 //
 // The product of a row has at most as many elements as there are products of an element of `a` with an element of `b`. This bound decides
-// the class of a row. A warp computes a small row with a hash table in shared memory. A block computes a large row with one sum per column
-// of `b` in global memory. A first pass counts the columns of each row, a second pass computes the elements.
+// the class of a row. A warp computes a small or medium row with a hash table in shared memory. A block computes a large row with one sum
+// per column of `b` in global memory. A first pass counts the columns of each row, a second pass computes the elements.
 //
 // Every sum adds its terms in the order of the elements of `a`, as on the CPU. Columns of a row ascend.
 
@@ -16,7 +16,7 @@ constexpr i64 MAX_SMALL = 128, MAX_MEDIUM = 512;
 // Number of entries of the hash table of a class. At most half of them are used.
 constexpr int SMALL_TABLE = 2 * MAX_SMALL, MEDIUM_TABLE = 2 * MAX_MEDIUM;
 
-// Numbers that the kernels share. `has_class[c]` is not 0 if a row has class `c`.
+// Counters in global memory that all kernels of a product share. `has_class[c]` is not 0 if a row has class `c`.
 struct Counters {
     u64 total;
     u64 large_rows;
@@ -50,7 +50,8 @@ template <class X> __device__ inline X scan_warp(X x) {
     return x;
 }
 
-// Returns the inclusive sum over the threads of the block, and sets `total` to the sum of all. `shared` has WARPS elements.
+// Returns the sum of `x` over this thread and all threads of the block with lower indices. Sets `total` to the sum over all threads of the
+// block. `shared` has WARPS elements.
 template <class X> __device__ inline X scan_block(X x, X* shared, X& total) {
     const int warp = threadIdx.x / 32;
     X sum = scan_warp(x);
@@ -113,8 +114,8 @@ template <int Entries> struct Table {
     }
 };
 
-// Calls `f` in all lanes of the warp for each group of 32 products of a row, in order: whether the lane has a product, the column, and the
-// two factors. The row has less than 2^31 products.
+// Calls `f` in all lanes of the warp for each group of 32 products of a row, in order. The arguments of `f` are whether the lane has a
+// product, the column of the product, and its two factors. The row has less than 2^31 products.
 template <class F> __device__ inline void for_each_product(const Matrix& a, const Matrix& b, i64 row, BadNumber& bad, F f) {
     const RowRange range = a.row(row, bad);
     for (i64 base = range.begin; base < range.end; base += 32) {
@@ -128,7 +129,7 @@ template <class F> __device__ inline void for_each_product(const Matrix& a, cons
         const int length = static_cast<int>(other.end - other.begin), end = scan_warp(length), total = shuffle(end, 31);
         for (int first = 0; first < total; first += 32) {
             const int number = first + lane_number();
-            // Finds the lane whose element of `a` has product `number`: the first one with end > number.
+            // Finds by bisection the lane whose element of `a` has product `number`: the first lane whose products end after `number`.
             int source = 0;
             #pragma unroll
             for (int step = 16; step > 0; step /= 2) {
@@ -144,7 +145,7 @@ template <class F> __device__ inline void for_each_product(const Matrix& a, cons
     }
 }
 
-// Counts the columns of each row of class `kind`. One warp counts one row.
+// Counts the distinct columns of each result row of class `kind`. One warp counts one row.
 template <int Entries> __device__ inline void count_columns(i32* counts, const u8* classes, u8 kind, const Matrix& a, const Matrix& b, Fault* fault, u64 op) {
     __shared__ i32 keys[WARPS][Entries];
     const Table<Entries> table = {keys[threadIdx.x / 32]};
@@ -186,7 +187,8 @@ __device__ inline i64 take_row(const i32* large, const Counters* counters, u64* 
     return row;
 }
 
-// Counts the columns of the large rows. Each block has a bit per column in `bits`, all 0 before and after.
+// Counts the distinct columns of the large result rows. Each block has a bit per column in `bits`. All bits are 0 before and after the
+// kernel.
 extern "C" __global__ void __launch_bounds__(THREADS)
 count_large_rows(i32* counts, const i32* large, Counters* counters, u32* bits, const __grid_constant__ Matrix a,
                  const __grid_constant__ Matrix b, Fault* fault, u64 op) {
@@ -217,7 +219,7 @@ count_large_rows(i32* counts, const i32* large, Counters* counters, u32* bits, c
     b.report(bad, fault, op);
 }
 
-// Sums the counts of blocks of THREADS rows.
+// Writes the sum of the counts of each group of THREADS rows to `block_sums`.
 extern "C" __global__ void __launch_bounds__(THREADS) sum_counts(i64* block_sums, const i32* counts, i64 rows) {
     __shared__ i64 shared[WARPS];
     const i64 row = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
@@ -226,7 +228,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_counts(i64* block_sums
     if (threadIdx.x == 0) block_sums[blockIdx.x] = total;
 }
 
-// Replaces the sums of blocks by the sums of all blocks before, and sets the total. One block runs.
+// Replaces each number in `block_sums` by the sum of all numbers before it. Sets `counters->total` to the sum of all. The grid has one
+// block.
 extern "C" __global__ void __launch_bounds__(THREADS) scan_block_sums(i64* block_sums, i64 blocks, Counters* counters) {
     __shared__ i64 shared[WARPS];
     i64 before = 0;
@@ -240,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_block_sums(i64* block
     if (threadIdx.x == 0) counters->total = static_cast<u64>(before);
 }
 
-// Writes the index of the first element of each row, and the total.
+// Writes `indptr`: the index of the first element of each row, then the number of all elements.
 extern "C" __global__ void __launch_bounds__(THREADS) write_indptr(I* indptr, const i64* block_sums, const i32* counts, i64 rows) {
     __shared__ i64 shared[WARPS];
     const i64 row = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
@@ -250,7 +253,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_indptr(I* indptr, co
     if (row == 0) indptr[0] = 0;
 }
 
-// The lanes that share a key, and how many of them come before this lane.
+// The lanes of a warp that have the same key as this lane, and the number of such lanes before this lane.
 struct Conflict {
     u32 lanes;
     int rank;
@@ -304,11 +307,11 @@ template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* i
             bool inserted = false;
             const int slot = is_product ? table.find(column, inserted) : -1;
             const Conflict conflict = find_conflict(slot);
-            // If the entry is new, one of the lanes with this slot has inserted it.
+            // If the entry is new, one of the lanes with this slot has inserted the entry.
             const bool is_new = (__ballot_sync(~0u, inserted) & conflict.lanes) != 0;
             add_in_order(is_product, conflict, is_new, times(left, right), &sums[slot < 0 ? 0 : slot]);
         });
-        // The list of used entries replaces the keys. Its numbers are ordered by column.
+        // A list of the used entries, sorted by column, replaces the keys in shared memory.
         i32 keys[Entries / 32];
         #pragma unroll
         for (int i = 0; i < Entries / 32; i++) keys[i] = table.keys[32 * i + lane_number()];
@@ -348,7 +351,7 @@ multiply_medium_rows(I* indices, T* values, const I* indptr, const u8* classes, 
     multiply_rows<MEDIUM_TABLE, TABLE_WARPS<MEDIUM_TABLE>>(indices, values, indptr, classes, MEDIUM, a, b);
 }
 
-// Computes the large rows. Each block has a bit and a sum per column in `bits` and `sums`. The bits are 0 before and after.
+// Computes the large rows. Each block has a bit and a sum per column in `bits` and `sums`. All bits are 0 before and after the kernel.
 //
 // The threads of a block expand up to BATCH products in order into shared memory. Then each warp adds the products of its own columns, so
 // that the terms of a sum keep their order.
@@ -386,7 +389,8 @@ multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, Co
                     const i64 number = first + k * THREADS + threadIdx.x;
                     i32 column = -1;
                     if (number < total) {
-                        // Finds the element of `a` that has product `number`: the first one with end > number.
+                        // Finds by bisection the element of `a` that has product `number`: the first element whose products end after
+                        // `number`.
                         int source = 0;
                         #pragma unroll
                         for (int step = THREADS / 2; step > 0; step /= 2) {

@@ -70,7 +70,7 @@ impl<'a> Arg<'a> {
         Arg(ArgValue::Null)
     }
 
-    /// Returns the size of the parameter, in bytes.
+    /// Returns the size of the kernel parameter that takes this argument, in bytes.
     fn parameter_size(&self) -> usize {
         match &self.0 {
             ArgValue::Read(_) | ArgValue::Write(_) | ArgValue::Null => size_of::<u64>(),
@@ -116,7 +116,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Returns the bytes of the parameter for this argument, which must have passed [`evaluate_and_check_args`].
+    /// Returns the bytes of this argument for the launch. The argument must have passed [`evaluate_and_check_args`].
     fn parameter_bytes(&mut self) -> Result<Bytes> {
         Ok(match &mut self.0 {
             ArgValue::Read(held) => address_bytes(device::pointer_to_read(&held.array.stored()?)?),
@@ -132,7 +132,7 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The bytes of a parameter, as the driver copies them.
+/// The bytes of one kernel argument, which the driver copies at the launch.
 pub(super) type Bytes = SmallVec<[u8; 16]>;
 
 fn address_bytes(pointer: u64) -> Bytes {
@@ -180,8 +180,8 @@ pub(super) fn evaluate_and_check_args(kernel: &str, device: Device, args: &mut [
     Ok(())
 }
 
-/// Returns the bytes of the parameters for `args`, which must have passed [`evaluate_and_check_args`]. Makes each array that the kernel
-/// writes the only owner of its memory.
+/// Returns the bytes of each of `args` for the launch. The arguments must have passed [`evaluate_and_check_args`]. Makes each array that
+/// the kernel writes the only owner of its memory.
 pub(super) fn prepare_args(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
     args.iter_mut().map(Arg::parameter_bytes).collect()
 }

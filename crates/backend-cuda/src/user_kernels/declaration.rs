@@ -42,8 +42,8 @@ enum DeclaredType {
     Any(char),
 }
 
-/// The inputs of a launch. An array is a view that is broadcast to the common shape. The array of a raw parameter is the whole array in C
-/// order. A scalar argument is `None`.
+/// The inputs of a launch. An array argument is broadcast to the common shape. The array of a raw parameter is the whole array in C order.
+/// A scalar argument is `None`.
 pub(super) type InputViews = SmallVec<[Option<NdArray>; 8]>;
 
 impl Parameter {
@@ -54,7 +54,7 @@ impl Parameter {
 }
 
 impl Declaration {
-    /// Parses the declarations of inputs and outputs. Returns an error if these or the name of the kernel are invalid.
+    /// Parses the declarations of inputs and outputs. Returns an error if a declaration or the name of the kernel is invalid.
     pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<Declaration> {
         let (inputs, outputs) = (parse_parameters(op, inputs)?, parse_parameters(op, outputs)?);
         if outputs.is_empty() || outputs.iter().any(|o| o.raw) {
@@ -81,8 +81,8 @@ impl Declaration {
     }
 
     /// Returns the dtypes of the inputs, then of the outputs. A generic letter, such as `T` in `T x`, stands for the dtype of the array
-    /// arguments that are declared with this letter. If there are no such arrays, it stands for the default dtype of the first such scalar
-    /// argument.
+    /// arguments that are declared with this letter. If there are no such arrays, the letter stands for the default dtype of the first such
+    /// scalar argument.
     pub fn dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
         if args.len() != self.inputs.len() {
             return Err(Error::value(self.op, format!("{} takes {} inputs, {} given", self.name, self.inputs.len(), args.len())));
@@ -131,7 +131,7 @@ impl Declaration {
         .collect()
     }
 
-    /// Returns the common device of the arrays, or the current device if there are none.
+    /// Returns the common device of the array arguments, or the current device if there are none.
     pub fn common_device(&self, args: &[Operand]) -> Result<Device> {
         let mut devices = args.iter().filter_map(array_operand).map(NdArray::device);
         let Some(first) = devices.next() else { return Device::current() };
@@ -141,7 +141,7 @@ impl Declaration {
         }
     }
 
-    /// Returns the array arguments that are broadcast: all except those of raw parameters.
+    /// Returns the array arguments that are broadcast: all array arguments except those of raw parameters.
     pub fn shape_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
         self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array_operand(arg))
     }

@@ -73,7 +73,7 @@ impl ElementwiseKernel {
     pub unsafe fn call(&self, args: &[Operand]) -> Result<Vec<NdArray>> {
         let shape = self.declared.common_shape(args)?;
         let no_shape = || self.declared.value_error("all arrays are raw, so the number of elements is unknown; use call_sized");
-        // SAFETY: the caller meets the requirements of this function, which include those of the function called here.
+        // SAFETY: the caller meets the safety requirements of this function, which include those of `run_on_shape`.
         unsafe { self.run_on_shape(args, &shape.ok_or_else(no_shape)?) }
     }
 
@@ -88,7 +88,7 @@ impl ElementwiseKernel {
         if self.declared.shape_arrays(args).next().is_some() {
             return Err(self.declared.value_error("an array that is not raw determines the size; use call"));
         }
-        // SAFETY: the caller meets the requirements of this function, which include those of the function called here.
+        // SAFETY: the caller meets the safety requirements of this function, which include those of `run_on_shape`.
         unsafe { self.run_on_shape(args, &[n]) }
     }
 

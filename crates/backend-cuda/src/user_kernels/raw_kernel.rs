@@ -119,7 +119,7 @@ impl RawKernel {
         Ok(Launch::for_items(items, threads))
     }
 
-    /// Returns how many blocks of this launch are resident on one multiprocessor.
+    /// Returns how many blocks of `launch` are resident on one multiprocessor at once.
     pub fn blocks_per_multiprocessor(&self, launch: Launch) -> Result<u32> {
         self.raise_limit_and_check_launch(&launch)?;
         self.0.function.blocks_per_sm(launch.threads_per_block(), launch.shared_bytes).map_err(|e| self.kernel_error(e))

@@ -33,8 +33,8 @@ static REDUCTION_KERNEL_DEF: OpDef = OpDef {
     body: None,
     reduction: None,
 };
-/// The operation of all [`ReductionKernel`]s. The [`Work::Custom`] of a call contains a [`StringReduction`]. The inputs of the call are
-/// those of the reduction's program.
+/// The operation of all [`ReductionKernel`]s. The [`Work::Custom`] of a call contains a [`StringReduction`]. The inputs of the call are the
+/// inputs of the reduction's program.
 pub const REDUCTION_KERNEL: Op = Op(&REDUCTION_KERNEL_DEF);
 
 /// The definition of a [`ReductionKernel`], in CUDA C++. The fields have the order of `cupy.ReductionKernel`.
@@ -155,8 +155,8 @@ impl ReductionKernel {
         Ok(ReductionCall { inputs, output, reduction: StringReduction { parts: self.0.clone(), dtypes, program, plan } })
     }
 
-    /// Returns a program with one step per input parameter, and the inputs of the program. These are the arrays that are not raw, broadcast
-    /// to the common shape, then the first element of each raw array.
+    /// Returns a program with one step per input parameter, and the inputs of the program. The inputs are the arrays that are not raw,
+    /// broadcast to the common shape, then the first element of each raw array.
     fn program(&self, args: &[Operand], dtypes: &[DType], shape: &[usize]) -> Result<(Program, Vec<StoredArray>)> {
         let (mut program, mut inputs, mut raw) = (Program::default(), Vec::new(), Vec::new());
         let array_count = self.0.declared.shape_arrays(args).count();
@@ -182,7 +182,7 @@ impl ReductionKernel {
     }
 }
 
-/// Returns the first element of an array in C order. The other elements follow it in memory.
+/// Returns the first element of `array` as a 0-d array. In its memory, the other elements of `array` follow in C order.
 fn first_element(array: &NdArray) -> Result<NdArray> {
     if array.size() == 0 {
         return with_device(array.device(), || zeros((), array.dtype())); // the code may not read any element
@@ -258,7 +258,7 @@ impl StringReduction {
         self.dtypes.last().copied().unwrap_or(DType::F64)
     }
 
-    /// Returns the dtype of the accumulator: that of the output, or float32 if the output is a 16-bit float.
+    /// Returns the dtype of the accumulator: the dtype of the output, or float32 if the output is a 16-bit float.
     pub fn accumulator_dtype(&self) -> DType {
         computation_dtype(self.output_dtype())
     }
@@ -275,7 +275,7 @@ impl StringReduction {
         }
     }
 
-    /// Returns `key` extended by everything that determines [`StringReduction::element_source`], except the program and the access.
+    /// Returns `key` extended by everything that determines [`StringReduction::element_source`], except the program and the access pattern.
     pub fn extend_key<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
         let KernelParts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
         let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));

@@ -115,7 +115,7 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
-/// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, the others to the right.
+/// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, all other bars to the right.
 fn ratios_chart(rows: &[Row]) -> String {
     // Workloads whose names state a size have no bar. `sweeps::charts` shows their times as curves.
     let single = rows.iter().filter(|r| sweeps::function_and_power(r.workload).is_none());

@@ -15,7 +15,7 @@ struct Sweep<'a> {
 /// Minimum number of sizes of a curve.
 const MIN_SIZES: usize = 3;
 
-/// Returns a chart for each function with several sizes, or nothing if there is none.
+/// Returns a chart for each function with several sizes, or an empty string if there is no such function.
 pub fn charts(rows: &[Row], peers: &[&str]) -> String {
     let charts: String = sweeps(rows, peers).iter().map(chart).collect();
     if charts.is_empty() { charts } else { format!("<h2>Time by size</h2>\n<div class=\"sweeps\">\n{charts}</div>\n") }

@@ -17,9 +17,9 @@ pub struct MissingAccelerator {
 pub struct Facts {
     /// Accelerators that are not available.
     pub missing: Vec<MissingAccelerator>,
-    /// The run used small arrays because of `--quick`.
+    /// Whether the run used small arrays because of `--quick`.
     pub quick: bool,
-    /// The run used small arrays because the machine has little memory.
+    /// Whether the run used small arrays because the machine has little memory.
     pub little_memory: bool,
 }
 

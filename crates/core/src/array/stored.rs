@@ -13,9 +13,9 @@ use crate::layout::Layout;
 
 /// The interface of every kind of array: element type, shape, size, device, and transfer to another device.
 ///
-/// [`StoredArray`] and [`NdArray`](crate::NdArray) implement this trait. No method evaluates a deferred array, except
-/// [`to_device`](Array::to_device). Only [`StoredArray`] has methods that return a layout and a buffer, since an array of another kind may
-/// have none or several.
+/// [`StoredArray`], [`NdArray`](crate::NdArray) and sparse arrays implement this trait. No method evaluates a deferred array, except
+/// [`to_device`](Array::to_device). Only [`StoredArray`] has methods that return a layout and a buffer. A deferred array has no buffer, and
+/// a sparse array has several.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -35,10 +35,10 @@ pub trait Array {
     fn shape(&self) -> &[usize];
     /// Returns the device that holds the elements.
     fn device(&self) -> Device;
-    /// Returns a copy on `device`, or the same handle if the array is there already.
+    /// Returns a copy on `device`, or another handle to this array if `device` holds the array already.
     ///
     /// # Errors
-    /// An error of either device, or too little memory.
+    /// An error of the source device or of `device`, such as [`Error::OutOfMemory`].
     fn to_device(&self, device: Device) -> Result<Self>
     where
         Self: Sized;
@@ -158,8 +158,8 @@ impl StoredArray {
         StoredArray::new(self.0.dtype, layout, driver(device)?.upload(bytes, stream)?)
     }
 
-    /// Returns the layout and the host buffer, if this handle is the only owner of both. Returns `None` if the elements are not in host
-    /// memory.
+    /// Returns the layout and the host buffer, if this handle is the only owner of the array and of the buffer. Returns `None` if there are
+    /// other owners, or if the elements are not in host memory.
     pub(crate) fn unique_host_buffer(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
         let stored = Arc::get_mut(&mut self.0)?;
         let buffer: &mut dyn Any = Arc::get_mut(&mut stored.buffer)?;

@@ -19,8 +19,8 @@ use crate::types::device::Device;
 /// A fixed-size block of host memory: from the pool, from a vector, or of another owner.
 ///
 /// Two kinds of kernels may write to a buffer through [`HostBuffer::as_mut_ptr`]: the kernel that allocates the buffer, and a kernel that
-/// receives the buffer as the target of an output ([`OutputSpec::target`](crate::OutputSpec::target)). Otherwise a shared buffer is only
-/// read.
+/// receives the buffer as the target of an output ([`OutputSpec::target`](crate::OutputSpec::target)). No other code writes to a shared
+/// buffer.
 ///
 /// Memory from the pool is aligned to [`ALIGNMENT`]. Other memory is aligned for some dtypes only ([`HostBuffer::is_aligned_for`]).
 /// Kernels need the alignment of one element, and return an error if the memory is aligned less.
@@ -32,19 +32,20 @@ pub struct HostBuffer {
     has_valid_bools: AtomicBool,
 }
 
-/// The origin of a host buffer's memory, which determines how it is freed.
+/// The origin of a host buffer's memory, which determines how the memory is freed.
 enum MemorySource {
     /// A block of [`host_pool::allocate`].
     Pool,
     /// The allocation of a `Vec`, described by its size and alignment. The allocation counts towards the host memory limit.
     Vec(alloc::Layout),
-    /// Memory that `owner` frees when it is dropped.
+    /// Memory that is freed when `owner` is dropped.
     Other { owner: Box<dyn Any + Send + Sync>, is_writable: bool },
 }
 
-// SAFETY: the memory at `ptr` stays allocated while this value lives. By the contract of `HostBuffer`, shared access only reads the memory.
+// SAFETY: the memory at `ptr` stays allocated while this value lives. Shared access only reads the memory (see the documentation of
+// `HostBuffer`).
 unsafe impl Send for HostBuffer {}
-// SAFETY: as for `Send`.
+// SAFETY: shared access only reads the memory (see the documentation of `HostBuffer`).
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
@@ -70,8 +71,8 @@ impl HostBuffer {
 
     /// Moves a vector into a buffer, without a copy. [`HostBuffer::take_vec`] moves the vector out again.
     ///
-    /// The allocation of the vector, capacity included, counts towards [`MemoryStats::used`](crate::MemoryStats::used). It may exceed the
-    /// memory limit, since the memory is in use already; the limit then applies to later allocations.
+    /// The allocation of the vector, capacity included, counts towards [`MemoryStats::used`](crate::MemoryStats::used). The allocation may
+    /// exceed the memory limit, since its memory is in use already; the limit then applies to later allocations.
     pub fn from_vec<T: Element>(values: Vec<T>) -> HostBuffer {
         let mut values = ManuallyDrop::new(values);
         // SAFETY: a vector has allocated its capacity with this size and alignment, so they are a valid layout.
@@ -97,7 +98,7 @@ impl HostBuffer {
     ///   allocation.
     /// - `T` is bool, and a byte is neither 0 nor 1.
     ///
-    /// Otherwise `T` may differ from the element type of the vector.
+    /// If none of these cases applies, `T` may differ from the element type of the vector.
     pub fn take_vec<T: Element>(&mut self, len: usize) -> Option<Vec<T>> {
         let MemorySource::Vec(memory) = self.source else { return None };
         let fits = memory.align() == align_of::<T>() && memory.size().is_multiple_of(size_of::<T>()) && len <= self.nbytes / size_of::<T>();
@@ -106,8 +107,9 @@ impl HostBuffer {
         }
         let taken = ManuallyDrop::new(std::mem::replace(self, HostBuffer::from_vec(Vec::<T>::new())));
         host_pool::subtract_used(memory.size());
-        // SAFETY: `ptr` is the allocation of a vector of this size and alignment, and `taken` does not free it. The first `len` elements
-        // are inside `nbytes` initialised bytes, which are valid values of `T`: bool is checked above, other types accept any bytes.
+        // SAFETY: `taken.ptr` is the allocation of a vector of this size and alignment. `taken` never frees the allocation, since it is in
+        // `ManuallyDrop`. The first `len` elements are inside `nbytes` initialised bytes. These bytes are valid values of `T`: bool is
+        // checked above, other types accept any bytes.
         Some(unsafe { Vec::from_raw_parts(taken.ptr.as_ptr().cast(), len, memory.size() / size_of::<T>()) })
     }
 
@@ -120,7 +122,7 @@ impl HostBuffer {
     /// - `ptr` points to `nbytes` initialised bytes, at most `isize::MAX`, which stay allocated while `owner` lives, on any thread.
     /// - No other code writes the bytes while `owner` lives. If `is_writable`, no other code reads them either, and writing is permitted.
     pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>, is_writable: bool) -> HostBuffer {
-        // The caller may pass any pointer to empty memory, even a misaligned one, so it is replaced.
+        // The caller may pass any pointer to empty memory, even a misaligned pointer, so the pointer is replaced.
         let ptr = if nbytes == 0 { NonNull::<u128>::dangling().cast() } else { ptr };
         HostBuffer { ptr, nbytes, source: MemorySource::Other { owner, is_writable }, has_valid_bools: AtomicBool::new(false) }
     }
@@ -148,14 +150,14 @@ impl HostBuffer {
             return None;
         }
         // SAFETY: by the checks above, the elements are inside the initialised memory that `self` keeps allocated, aligned for `T`, with
-        // bytes that are valid for `T`. By the contract of `HostBuffer`, a shared buffer is only read.
+        // bytes that are valid for `T`. A shared buffer is only read (see the documentation of `HostBuffer`).
         Some(unsafe { std::slice::from_raw_parts(self.ptr.as_ptr().cast::<T>().add(start), len) })
     }
 
-    /// Overwrites the whole buffer with `bytes`, before the buffer is shared.
+    /// Overwrites the whole buffer with `bytes`.
     ///
     /// # Errors
-    /// [`Error::Value`] if `bytes` has another size, or for read-only memory.
+    /// [`Error::Value`] if the size of `bytes` differs from the size of the buffer, or for read-only memory.
     pub(crate) fn overwrite_with(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.nbytes {
             return Err(Error::value("allocate", format!("{} bytes for a buffer of {}", bytes.len(), self.nbytes)));
@@ -210,15 +212,15 @@ impl HostBuffer {
         self.ptr.as_ptr()
     }
 
-    /// Returns a pointer to the first byte, for writes by a kernel (see the contract of the type).
+    /// Returns a pointer to the first byte, for writes by a kernel (see the documentation of [`HostBuffer`]).
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
 
     /// Returns the whole buffer as bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: `ptr` points to `nbytes` initialised bytes that `self` keeps allocated. By the contract of the type, a shared buffer is
-        // only read.
+        // SAFETY: `ptr` points to `nbytes` initialised bytes that `self` keeps allocated. A shared buffer is only read (see the
+        // documentation of `HostBuffer`).
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.nbytes) }
     }
 

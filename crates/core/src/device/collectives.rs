@@ -40,7 +40,7 @@ pub struct Place<'a> {
     pub device: Device,
 }
 
-/// A function that a library calls while it waits for other processes. An error ends the wait.
+/// A function that a [`CollectiveLibrary`] calls repeatedly while it waits for other processes. An error ends the wait.
 pub type KeepWaiting<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 /// The connection of one device to the devices of the other ranks.
@@ -48,17 +48,18 @@ pub trait Communicator: Send + Sync {
     /// Queues all `sends` and `receives` together on this thread's current stream of the device. Returns the received buffers in the order
     /// of `receives`.
     ///
-    /// The n-th piece that one rank sends to another is the n-th piece that the other receives from it. The caller may drop the buffers of
-    /// `sends` after this call.
+    /// The n-th piece that rank A sends to rank B is the n-th piece that rank B receives from rank A. The caller may drop the buffers of
+    /// `sends` when this function has returned.
     ///
     /// # Errors
     /// An error of the library or the device, or the error of `keep_waiting`. The communicator is unusable afterwards.
     fn exchange(&self, sends: &[SentPiece], receives: &[ReceivedPiece], keep_waiting: KeepWaiting) -> Result<Vec<Arc<dyn Buffer>>>;
 
-    /// Returns `Err` with the first asynchronous error of the library, if there is one.
+    /// Returns the first asynchronous error of the library, such as a lost connection, or `Ok` if there is none.
     fn check(&self) -> Result<()>;
 
-    /// Ends all exchanges, the queued ones included. Received buffers then have undefined contents. A second call has no effect.
+    /// Aborts all transfers of [`Communicator::exchange`], including queued ones. Received buffers then have undefined contents. A second
+    /// call has no effect.
     fn abort(&self);
 }
 

@@ -85,7 +85,7 @@ impl Device {
     /// Sets the peak in [`Device::memory_stats`] to the memory in use now, to measure the peak of the calls that follow.
     ///
     /// # Errors
-    /// A device that cannot be used.
+    /// [`Error::Device`] if the device cannot be used.
     ///
     /// # Examples
     /// ```
@@ -180,7 +180,7 @@ fn parse_device(text: &str) -> Result<Device> {
     Ok(device)
 }
 
-/// Returns the device that `CUPRUM_DEVICE` names, or the device of `auto` if the variable is not set.
+/// Returns the device that `CUPRUM_DEVICE` names. If the variable is not set, returns the first ready GPU, else the host.
 fn device_from_environment() -> Result<Device> {
     let Some(text) = settings::env(DEVICE_VARIABLE) else { return parse_device("auto") };
     parse_device(&text).map_err(|e| match e {

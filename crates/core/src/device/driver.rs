@@ -148,7 +148,7 @@ pub trait DeviceDriver: Send + Sync {
     /// Copies a range of bytes from a buffer of another device or of pinned host memory to a new buffer of this device. Returns `None`
     /// without a copy if the driver cannot read this range of `source`; the caller then passes the bytes to [`DeviceDriver::upload`].
     ///
-    /// An asynchronous copy keeps its source alive.
+    /// The implementation keeps `source` alive until an asynchronous copy has finished.
     fn upload_from(&self, _source: &Arc<dyn Buffer>, _bytes: Range<usize>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         None
     }

@@ -1,9 +1,9 @@
-//! The allocator of host memory. Freed blocks are cached, because the page faults of new memory take as long as an elementwise
-//! operation on it.
+//! The allocator of host memory. Freed blocks are cached, because new memory causes page faults. Handling the page faults takes as long as
+//! an elementwise operation on the block.
 //!
-//! Blocks up to [`MAX_SMALL_BLOCK`] bytes are cached per thread, larger ones in one pool of the process, both by size class.
-//! Blocks of 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
-//! reservations and cached blocks; cached blocks are released before a request fails.
+//! Blocks up to [`MAX_SMALL_BLOCK`] bytes are cached per thread, larger blocks in one pool of the process, both by size class. Blocks of
+//! 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays, [`Reservation`]s and
+//! cached blocks; cached blocks are released before a request fails.
 //!
 //! All blocks are aligned to [`ALIGNMENT`] and initialised: they contain zeros from the system, or data of an earlier buffer.
 #![allow(unsafe_code)]
@@ -276,7 +276,7 @@ impl LargeBlockCache {
     fn evict(&mut self, max_bytes: usize) -> EvictedBlocks {
         let mut evicted = EvictedBlocks::new();
         while self.cached > max_bytes {
-            // Free blocks of one size are ordered by age, so the first block of each list has been free longest.
+            // The free blocks of each size are ordered by age, so the first block of a list has been free longest.
             let oldest = self.classes.iter().filter_map(|(&size, list)| list.first().map(|f| (f.since, size))).min();
             let Some((list, size)) = oldest.and_then(|(_, size)| Some((self.classes.get_mut(&size)?, size))) else { break };
             evicted.push((list.remove(0), size));

@@ -1,7 +1,7 @@
 //! Streams, which are queues of work on a device, and events, which are markers in these queues.
 //!
-//! Each call goes to the current stream of its thread. Work on one stream runs in order, work on different streams may overlap. Work that
-//! uses an array of another stream waits for that array on the device, without blocking the host.
+//! A thread queues operations on its current stream of the device. Work on one stream runs in order, work on different streams may overlap.
+//! If work uses an array that another stream computes, the device waits for that array, and the host continues.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -75,7 +75,7 @@ fn run_observed(call: &Call) -> Result<Outputs> {
     outputs
 }
 
-/// Returns the outputs if a kernel has `served` the call, or runs the fallback if every kernel declined.
+/// Returns the outputs if `served` is `Ok(true)`: a kernel ran the call. If every kernel declined (`Ok(false)`), runs the fallback.
 fn finish_call(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Result<Outputs> {
     match (served?, state.trial_error.take()) {
         (true, _) => Ok(std::mem::take(&mut state.outputs)),
@@ -91,7 +91,7 @@ struct DispatchState {
     /// Capabilities that the call needs.
     needed: Capabilities,
     wants_reasons: bool,
-    /// The accelerator that ran the call; `None` until one has.
+    /// The accelerator that ran the call; `None` while no accelerator has run it.
     served_by: Option<&'static str>,
     /// Outputs of the call. Stored here, because returning them through several functions would take longer than a small call.
     outputs: Outputs,
@@ -146,7 +146,7 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
     }
 }
 
-/// Runs the kernel of `entry`, which declares that it takes the operations and dtypes of `call`.
+/// Runs the kernel of `entry`. The caller has checked that the kernel declares the operations and dtypes of `call`.
 #[inline]
 fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
     if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_without_targets(call, entry) }
@@ -166,8 +166,8 @@ fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::current_chains()?;
     if chains.is_auto() && call.has_targets() && !call.updates_target() {
-        // While a call is measured, it writes to a new buffer instead of its target, an existing buffer. A failing kernel could otherwise
-        // overwrite a target that is also an input of the next kernel.
+        // While tuning measures a call, the call writes to a new buffer instead of its target, an existing buffer. A failing kernel could
+        // otherwise overwrite a target that is also an input of the next kernel.
         return run_chain(&Call { outputs: &call.new_outputs(), ..*call }, state);
     }
     let chain = chains.get(call.family(), call.device.kind());
@@ -236,7 +236,7 @@ fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &Advice, s
     try_kernels(call, chain.iter().filter(|entry| !is_first(entry)), state)
 }
 
-/// Returns whether `error` is about the data of this or an earlier call, such as an index out of bounds or a singular matrix.
+/// Returns whether the data of this or an earlier call caused `error`, such as an index out of bounds or a singular matrix.
 ///
 /// For such an error, other kernels are not tried and tuning does not exclude the accelerator, since the accelerator did not fail.
 fn is_data_error(error: &Error, call: &Call) -> bool {
@@ -345,8 +345,8 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     drop(guard);
-    // Returns the device's error if the device cannot be used. Otherwise the reasons name the device's own (base) accelerator even if it
-    // has no kernels of the family.
+    // If the device cannot be used, returns the device's error. Otherwise the reasons name the device's own (base) accelerator even if the
+    // base accelerator has no kernels of the family.
     driver(call.device).map_err(|e| e.with_function_name(call.op.name()))?;
     if let Some(base) = registry::base_of_kind(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())

@@ -16,7 +16,7 @@ use crate::op::Family;
 pub struct CallRecord {
     /// NumPy name of the operation. For a fused expression, the name of its last operation.
     pub op: &'static str,
-    /// The kernel family of the call. Kernels of this family may serve it.
+    /// The kernel family of the call. Dispatch tries only kernels of this family.
     pub family: Family,
     /// The device of the call.
     pub device: Device,
@@ -25,12 +25,12 @@ pub struct CallRecord {
     /// Shapes of the inputs, or of the outputs if there are no inputs. In the families `Map`, `Reduce`, `Rows` and `Scan`, input shapes are
     /// broadcast. In `Select` and `Histogram`, they are flattened.
     pub shapes: Vec<Vec<usize>>,
-    /// Dtype and shape of each output. Empty if there are no inputs, since `dtypes` and `shapes` then describe the outputs, and for a
-    /// launch that bypassed dispatch. Outputs of the family `Select` are recorded with their maximum length.
+    /// Dtype and shape of each output. Empty for a launch that bypassed dispatch. Also empty for a call without inputs, because `dtypes`
+    /// and `shapes` then describe its outputs. Outputs of the family `Select` are recorded with their maximum length.
     pub outputs: Vec<(DType, Vec<usize>)>,
     /// Options that distinguish calls of one operation, such as `axis=1, keepdims`; empty if there are none.
     pub options: String,
-    /// The fused expression, if the call has one. For a launch of a graph, the number of its nodes.
+    /// The fused expression, if the call has one. For a launch of a captured graph, the number of nodes of the graph.
     pub expression: Option<String>,
     /// Minimum memory traffic in bytes: the size of all distinct input elements and all output elements. 0 for a launch of a graph.
     pub bytes: usize,

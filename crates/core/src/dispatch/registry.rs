@@ -207,7 +207,8 @@ struct RegistryState {
     /// Accelerators registered through [`register`].
     added: Vec<&'static Accelerator>,
     chains: HashMap<Option<Vec<String>>, &'static Chains>,
-    /// The accelerator order given to [`set_accelerators`]; `None` before the first call. `Some(None)` is the default order.
+    /// The accelerator order given to [`set_accelerators`]; `None` before the first call of that function. `Some(None)` selects the default
+    /// order.
     process_order: Option<Option<Vec<String>>>,
 }
 
@@ -510,8 +511,8 @@ fn kinds_with_base() -> Vec<&'static str> {
     all().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
 }
 
-/// Returns the base accelerator of a device kind, which serves every operation, even if its probe failed. Returns `None` if none is
-/// registered.
+/// Returns the base accelerator of a device kind, which serves every operation, even if the accelerator's probe failed. Returns `None` if
+/// no base accelerator is registered for the kind.
 pub(crate) fn base_of_kind(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }

@@ -5,9 +5,9 @@
 //! in the row of its stream, between an event before the call and an event after it. A call of a rank of a mesh is also a bar in the row of
 //! the rank, with the times of the stream on a GPU. Bars carry op, shapes, dtypes, accelerator and memory in use.
 //!
-//! Device times are read later, so that tracing rarely waits for a device. It waits when many calls are pending, when it renews the
-//! reference time of a device every few seconds, and in [`flush`]. The file is valid JSON after every write. A child process that inherits
-//! the variable needs another file.
+//! Device times are read after the call has returned, so that tracing rarely waits for a device. Tracing waits in three cases: when many
+//! calls are pending, when the reference time of a device is renewed every few seconds, and in [`flush`]. The file is valid JSON after
+//! every write. A child process that inherits the variable needs another file.
 //!
 //! Format: "Trace Event Format", Google, documentation of catapult.
 
@@ -86,12 +86,12 @@ struct TraceFile {
 }
 
 impl ClockAnchor {
-    /// Returns whether the anchor converts the times of events that are recorded on `device` at the host time `now`.
+    /// Returns whether the anchor may convert the times of events that are recorded on `device` at the host time `now`.
     fn is_valid(&self, device: Device, now: f64) -> bool {
         self.device == device && now - self.at < CLOCK_ANCHOR_VALIDITY_MICROS
     }
 
-    /// Returns whether a pending call may refer to the anchor at the host time `now`.
+    /// Returns whether a pending call may still refer to the anchor at the host time `now`.
     fn is_needed(&self, now: f64) -> bool {
         now - self.at < CLOCK_ANCHOR_RETENTION_MICROS
     }
@@ -174,7 +174,7 @@ thread_local! {
     static CURRENT_RANK: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Runs `f`, the work of a rank of a mesh. In the trace, its calls are also bars in the row of the rank.
+/// Runs `f`, the work of a rank of a mesh. In the trace, the calls that `f` makes are also bars in the row of the rank.
 ///
 /// # Examples
 /// ```

@@ -78,8 +78,8 @@ impl Trial {
 
     /// Returns the next step, or `None` if every candidate is excluded.
     fn next_step(&mut self) -> Option<NextStep> {
-        // The last candidate is always the base accelerator of the device, such as `cuda`, which serves every operation. It counts towards
-        // `MAX_CANDIDATES`.
+        // The last candidate is always the base accelerator of the device, such as `cuda`, which serves every operation. The base
+        // accelerator counts towards `MAX_CANDIDATES`.
         let accepted = self.candidates.iter().filter(|c| !c.excluded && c.runs > 0).count();
         if accepted + 1 >= MAX_CANDIDATES {
             self.candidates.iter_mut().filter(|c| c.runs == 0 && c.accelerator.base.is_none()).for_each(|c| c.excluded = true);

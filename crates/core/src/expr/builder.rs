@@ -88,7 +88,7 @@ pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSi
 /// Builds the results of a function with several results, and runs them unless deferral is enabled.
 ///
 /// # Errors
-/// The errors of [`elementwise`], and a number of results other than `N`.
+/// The errors of [`elementwise`]. [`Error::Value`] if the group does not have `N` results.
 pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> Result<[NdArray; N]> {
     let siblings = Arc::new(Siblings::new());
     let types: SmallVec<[ArgumentType; 3]> = args.iter().map(Operand::arg_type).collect();
@@ -110,7 +110,7 @@ pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> R
         }
         arrays.push(array);
     }
-    let _ = siblings.set(arrays.iter().map(|array| Arc::downgrade(&array.0)).collect()); // set once
+    let _ = siblings.set(arrays.iter().map(|array| Arc::downgrade(&array.0)).collect()); // the only `set` on `siblings`
     arrays.into_inner().map_err(|_| Error::value(group.name, format!("has {} results, not {N}", group.results.len())))
 }
 
@@ -199,7 +199,7 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
     }
 }
 
-/// The nodes of an expression, each counted once. Counting stops soon after the limits are exceeded.
+/// The nodes of an expression, each counted once. Counting stops when [`MAX_EXPRESSION_NODES`] or [`MAX_EXPRESSION_INPUTS`] is exceeded.
 #[derive(Default)]
 struct DistinctNodes {
     deferred: SmallVec<[*const ArrayState; 48]>,

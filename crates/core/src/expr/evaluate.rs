@@ -62,7 +62,7 @@ impl NdArray {
         value.is_some_and(|value| value.as_mut().is_ok_and(StoredArray::is_unique))
     }
 
-    /// Returns the layout and the host buffer, if this handle is the only reference to the elements and they are in host memory.
+    /// Returns the layout and the host buffer, if this handle is the only reference to the elements and the elements are in host memory.
     pub(crate) fn unique_host_buffer(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
         Arc::get_mut(&mut self.0)?.value.get_mut()?.as_mut().ok()?.unique_host_buffer()
     }
@@ -175,8 +175,8 @@ impl NdArray {
     /// Runs the expression as one call of the kernel family `Gather` if it is a single `take` with stored indices. Returns `None` for other
     /// expressions.
     fn run_single_take(&self) -> Option<Result<StoredArray>> {
-        // Only `FUSED_TAKE`, a deferred `take` that can be fused, has the family `Gather` here. Its composition runs the `take` as one call
-        // of the family `Gather`, which reads the whole array `first`.
+        // `FUSED_TAKE`, a deferred `take`, is the only operation of the family `Gather` in an expression. Its composition runs the `take`
+        // as one call of the family `Gather`, which reads the whole array `first`.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
         let (first, indices, size) = {
             let guard = self.lock_expression();
@@ -196,11 +196,11 @@ impl NdArray {
         Some(run())
     }
 
-    /// Runs the program of this array in place and stores the value. The result overwrites an input that no other array or expression uses,
-    /// such as `a` in `a += b`.
+    /// Runs the program of this array in place: the result overwrites an input that no other array or expression uses, such as `a` in
+    /// `a += b`. Stores the result as the value of this array.
     ///
-    /// Returns false, without any effect, if the program or its inputs are unsuitable. If a second check under the lock rejects every
-    /// input, the result gets new memory.
+    /// Returns false, without any effect, if the program or all inputs are unsuitable. The inputs are checked again when this thread has
+    /// locked the expression. If every input has become unsuitable by then, the result gets new memory.
     fn run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
         let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_conversion()) else { return false };
         let is_candidate = |a: &StoredArray| a.dtype() == self.dtype() && a.has_one_other_handle();
@@ -208,9 +208,10 @@ impl NdArray {
             return false;
         }
         if Stream::current(self.device()).is_capturing() {
-            return false; // each launch of the graph would overwrite the input again
+            return false; // during a capture: every launch of the captured graph would overwrite the input again
         }
-        // The lock is held during the evaluation. Other threads have to wait, because the expression is gone once the input is overwritten.
+        // This thread holds the lock during the evaluation, so that other threads wait for the value. Those threads cannot evaluate the
+        // expression, because its input is overwritten.
         let mut guard = self.lock_expression();
         let Some(expression) = guard.take() else { return true };
         let _error_guard = StoreErrorOnDrop(self);
@@ -219,7 +220,7 @@ impl NdArray {
         let target = inputs.iter_mut().position(|a| a.dtype() == self.dtype() && whole(a) && a.is_unique());
         let outputs = run_map(op, self.device(), self.shape(), program, inputs, target);
         let value = outputs.and_then(|mut outputs| outputs.pop().ok_or_else(|| Error::value("eval", "no value was computed")));
-        let _ = self.0.value.set(value.map_err(Box::new)); // no other thread has the expression
+        let _ = self.0.value.set(value.map_err(Box::new)); // succeeds, since only this thread had the expression
         true
     }
 
@@ -233,11 +234,12 @@ impl NdArray {
         outputs
     }
 
-    /// Writes this array's expression to `program` and `inputs` without a traversal, if it is a single operation.
+    /// Fast path for an expression of a single operation: writes the expression to `program` and `inputs` without a traversal, and returns
+    /// true.
     ///
-    /// The arguments have to be stored arrays of the result's shape and the operation's dtypes.
+    /// The arguments have to be scalars, or stored arrays of the result's shape and of the dtypes that the operation takes.
     ///
-    /// Returns false for other expressions; `program` and `inputs` are then unspecified.
+    /// Returns false for other expressions. The contents of `program` and `inputs` are then unspecified.
     fn flatten_single(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
         let guard = self.lock_expression();
         let Some((Expression::Elementwise { args: operands, siblings: None, .. }, DeferredOperation { op, signature })) =
@@ -274,7 +276,8 @@ impl NdArray {
     /// Returns the error `unsupported` if `op` has no composition.
     #[cold]
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
-        // The fallback below converts arguments by `astype`. A conversion that every kernel declines would need itself, so it is an error.
+        // A conversion (`astype`) is not run as a composition: arguments of compositions are converted by `astype`, so the conversion would
+        // call itself.
         let body = op.0.composite.filter(|_| !op.is_conversion() && op.family() != Family::Gather);
         let args = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { args, .. }) => Some(args.clone()),
@@ -346,7 +349,8 @@ pub fn run_as_composite(inputs: &[StoredArray], f: impl FnOnce(&[NdArray]) -> Re
 /// than the search for an input.
 const MIN_IN_PLACE_BYTES: usize = 1 << 15;
 
-/// Returns whether a program computes a single result, and each element of it only from the elements of the inputs at the same index.
+/// Returns whether a program computes a single result, whose element at each index depends only on the elements of the inputs at that
+/// index.
 fn is_elementwise(program: &Program) -> bool {
     let computes = |step: &u16| !matches!(program.steps[usize::from(*step)].kind, StepKind::Input(_));
     program.outputs.len() == 1
@@ -368,8 +372,8 @@ impl Drop for StoreErrorOnDrop<'_> {
 
 /// Dispatches a call of the kernel family `Map` over inputs that are broadcast to `shape`.
 ///
-/// If `target` is the index of an input with the layout of the result, the result is written to the memory of that input, which must
-/// have no other user. Otherwise, and for `None`, the result gets new memory.
+/// `target` is the index of an input whose memory nothing else uses. The result is written to that memory if the input has the layout of
+/// the result. If the layouts differ or `target` is `None`, the result gets new memory.
 fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &[StoredArray], target: Option<usize>) -> Result<Outputs> {
     let flat = inputs.iter().all(|a| a.layout().is_c_contiguous());
     let layouts: SmallVec<[&Layout; 4]> = if flat { SmallVec::new() } else { inputs.iter().map(|a| a.layout()).collect() };

@@ -29,7 +29,8 @@ impl RowLoop {
     /// The loop's shape follows from the first deferred reduction whose argument or result has the shape of `root`.
     pub fn of(root: &NdArray) -> Option<RowLoop> {
         let rows = RowLoop::find_row_loop(root, root)?;
-        // A single reduction gets no row loop, because its own kernels split long rows over several thread blocks.
+        // A single reduction gets no row loop. Dispatched as its own call, it runs on kernels that split long rows over several thread
+        // blocks.
         let is_alone = root.0.weight.folds == 1 && root.shape() == &rows.results[..];
         (!is_alone && !root.is_unfusable_foreign()).then_some(rows)
     }
@@ -71,7 +72,8 @@ pub(super) struct ProgramBuilder {
     seen: SmallVec<[VisitedNode; 12]>,
     /// Whether the program is the fused input of a reduction or scan, and so cannot have further outputs.
     single_output: bool,
-    /// Whether all arguments are evaluated first, because another crate defines the root's operation without code for fused kernels.
+    /// Whether all arguments are evaluated first. This is the case if another crate defines the root's operation without code for fused
+    /// kernels.
     unfused: bool,
     /// The row loop, if reductions along rows are steps of the program.
     pub rows: Option<RowLoop>,
@@ -104,7 +106,7 @@ impl ProgramBuilder {
     /// Appends the program steps that compute `array` in a loop over `shape`, and returns the index of the last step. `root` is true if
     /// `array` is the root of the expression.
     pub fn push_array(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
-        // A node with one handle has one reference, so it needs no entry in `seen`.
+        // The traversal reaches a node with a single handle only once, so only shared nodes are recorded.
         let is_shared = !root && Arc::strong_count(&array.0) > 1;
         if is_shared && let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
             seen.references += 1;
@@ -149,8 +151,8 @@ impl ProgramBuilder {
 
     /// Returns up to three inner nodes whose values the kernel writes as further outputs, each as program step and array.
     ///
-    /// A node of the loop's shape is returned if it has references outside this expression and was expensive to compute or computed before.
-    /// A node that contains reductions and has one element per row is returned if it has references outside this expression.
+    /// Only nodes with references outside this expression are returned. A node of the loop's shape must also have been expensive to
+    /// compute, or have been computed before as part of another array. A node with one element per row must contain reductions.
     pub fn extra_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
@@ -165,7 +167,7 @@ impl ProgramBuilder {
             .collect()
     }
 
-    /// Returns whether `array`, an inner node, is evaluated before this expression.
+    /// Returns whether `array`, an inner node, has to be evaluated before this expression.
     ///
     /// This applies to operations that cannot be fused and to nodes that broadcasting would compute repeatedly. It also applies to nodes
     /// that were computed before and cannot be a further output.
@@ -199,7 +201,8 @@ impl ProgramBuilder {
         self.seen.clear();
     }
 
-    /// Counts, in `ArrayState::inlined` of each deferred node with several users, that this program computes the node's value again.
+    /// Increments `ArrayState::inlined` of each deferred node with several users, since this program computes the node's value as an inner
+    /// step.
     pub fn mark_inlined(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
             seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
@@ -217,7 +220,8 @@ impl ProgramBuilder {
 
     /// Appends the program steps of one operation, and returns the index of the last step.
     ///
-    /// `known` is the position and the step of an argument that is already in the program. `others` are the remaining arguments.
+    /// `known` is an argument that is already in the program, as (position of the argument, index of its step). `others` are the remaining
+    /// arguments.
     fn push_operation(
         &mut self,
         operation: DeferredOperation,
@@ -242,7 +246,7 @@ impl ProgramBuilder {
             };
         }
         if op.is_conversion() {
-            return Ok(args[0]); // the argument was converted above
+            return Ok(args[0]); // `args[0]` has the result's dtype already
         }
         let args = &args[..op.arity()];
         Ok(match self.rows {

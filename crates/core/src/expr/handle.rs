@@ -422,8 +422,8 @@ impl NdArray {
         if stored.buffer().as_any().is::<HostBuffer>() {
             return Ok((HostBytes(stored.buffer().clone()), stored.layout().clone()));
         }
-        // If the view covers less than half of its range in the buffer, the device packs its elements first, so that only these are copied
-        // to the host.
+        // If the view covers less than half of its range in the buffer, the device first packs the view's elements. Only the packed
+        // elements are then copied to the host.
         let (lo, hi) = stored.layout().extent();
         if (hi - lo) as usize > 2 * stored.layout().size() {
             return self.contiguous()?.host_bytes();
@@ -449,8 +449,8 @@ impl NdArray {
     /// Returns a copy in pinned (page-locked) host memory, which `device` reads directly. If `device` is the host, this is the same as
     /// [`NdArray::to_device`].
     ///
-    /// [`NdArray::to_device`] of such an array returns at once, and the copy runs at full bus speed. Copies from other memory go
-    /// through the library's own pinned blocks. Pinning takes longer than a copy, so keep such arrays.
+    /// [`NdArray::to_device`] of a pinned array returns at once, and the copy runs at full bus speed. Copies from other memory go through
+    /// the library's own pinned blocks. Pinning takes longer than a copy, so reuse pinned arrays.
     ///
     /// # Examples
     ///
@@ -476,7 +476,8 @@ impl NdArray {
         Ok(NdArray::from(StoredArray::new(self.dtype(), Layout::contiguous(self.shape())?, Arc::new(host))?))
     }
 
-    /// Returns a copy on `device`, or this handle if the array is there already. The copy is asynchronous where the device allows.
+    /// Returns a copy on `device`, or another handle to this array if `device` holds the array already. The copy is asynchronous where the
+    /// device allows.
     ///
     /// # Examples
     /// ```

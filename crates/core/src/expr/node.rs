@@ -55,7 +55,8 @@ pub(super) struct ArrayState {
     pub value: OnceLock<Result<StoredArray, Box<Error>>>,
     /// The expression, until the value is computed.
     ///
-    /// A thread that holds this lock also locks only expressions of arguments. Expressions are acyclic, so this cannot deadlock.
+    /// A thread that holds this lock may also lock the expressions of the array's arguments, but of no other arrays. Expressions are
+    /// acyclic, so nested locks cannot deadlock.
     pub expr: Mutex<Option<Expression>>,
     /// Number of times that the evaluation of another array computed this node without storing its value.
     pub inlined: AtomicU32,
@@ -69,8 +70,8 @@ pub(super) enum Expression {
     Fold(Fold),
 }
 
-/// The results of an [`OpGroup`](crate::op::OpGroup). When one result is evaluated, the same call also computes the
-/// others that are alive and deferred.
+/// The results of an [`OpGroup`](crate::op::OpGroup). When one result is evaluated, the same call also computes the other results that are
+/// alive and deferred.
 pub(super) type Siblings = OnceLock<SmallVec<[Weak<ArrayState>; 2]>>;
 
 /// The arguments of an operation.

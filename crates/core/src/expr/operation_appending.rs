@@ -19,10 +19,10 @@ fn is_appendable(op: Op) -> bool {
     op.family() == Family::Map && !op.is_foreign() && (op.0.composite.is_none() || op.is_conversion())
 }
 
-/// Returns the index of the argument whose expression the operation can extend in place, or `None`.
+/// Returns the index of the argument whose node the operation can be appended to, or `None`.
 ///
-/// The argument is the first array, so that inputs keep their order. The array has the result's shape and a single handle, and no
-/// evaluation has computed the node yet.
+/// Only the first array of `args` is considered, so that inputs keep their order. That array must have the result's shape and a single
+/// handle, and no evaluation may have computed its node yet.
 fn appendable_argument(op: Op, args: &[Operand]) -> Option<usize> {
     let is_array = |arg: &Operand| matches!(arg, Operand::Array(_));
     let index = args.iter().position(is_array)?;
@@ -55,7 +55,7 @@ pub(super) fn append_operation(operation: DeferredOperation, args: &mut [Operand
         then.reserve(APPENDED_OPERATIONS_CAPACITY);
     }
     then.push(AppendedOperation { operation, previous_result_index: index as u8, others: SmallVec::new() });
-    let others = &mut then.last_mut()?.others; // filled in place, since operands are large
+    let others = &mut then.last_mut()?.others; // filled in place, since operands are large to move
     for other in before.iter_mut().chain(after) {
         others.push(other.take_operand());
     }

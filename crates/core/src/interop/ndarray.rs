@@ -90,7 +90,7 @@ impl NdArray {
         let Some(values) = view.as_slice_memory_order() else {
             return NdArray::from_vec(try_collect("from_view", view.iter().copied())?, view.shape());
         };
-        // Axes with negative strides begin at their highest address.
+        // The pointer of an ndarray view is the address of element 0. Along an axis with a negative stride, that is the highest address.
         let reversed = view.shape().iter().zip(view.strides()).filter(|(_, stride)| **stride < 0);
         let offset = reversed.map(|(&n, &stride)| (n.saturating_sub(1)) * stride.unsigned_abs()).sum();
         NdArray::from_host_buffer(T::DTYPE, layout_of_foreign_array(view, offset)?, HostBuffer::from_slice(values)?)

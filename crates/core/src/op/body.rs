@@ -20,7 +20,7 @@ pub struct Body {
     pub result: BodyDType,
     /// C++ functions with their names, callees first. The last one computes the operation.
     ///
-    /// They are templates over the generic type `T` and use the CUDA backend's prelude.
+    /// The functions are templates over the generic type `T` and use the CUDA backend's prelude.
     pub source: &'static [(&'static str, &'static str)],
     /// Whether the function has loops, so that elements may differ in cost.
     pub loops: bool,

@@ -61,8 +61,8 @@ use crate::layout::Layout;
 use crate::op::{Capabilities, Capability, Family, Op};
 use crate::program::Program;
 
-/// A planned request to a kernel: operation, device, inputs, outputs, and the data that are specific to the kernel family. It is planned
-/// once for all accelerators.
+/// A planned request to a kernel: operation, device, inputs, outputs, and the data that are specific to the kernel family. A call is
+/// planned once, for all accelerators.
 pub struct Call<'a> {
     /// The NumPy-level operation, for messages and `explain`. For a fused expression, its last operation.
     pub op: Op,
@@ -207,7 +207,7 @@ impl Call<'_> {
     /// Returns [`Outcome::Done`] with one array per output: the buffer in the dtype and layout of the output's specification.
     ///
     /// # Errors
-    /// Another number of buffers than outputs, or a buffer that is too small for its layout.
+    /// [`Error::Value`] if the number of buffers differs from the number of outputs, or if a buffer is too small for its layout.
     pub fn done(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
         let mut outputs = Outputs::new(); // `collect` would move the large arrays more often
         for (n, buffer) in buffers.into_iter().enumerate() {
@@ -225,7 +225,7 @@ impl Call<'_> {
         Ok(Outcome::Done(outputs))
     }
 
-    /// Returns the error for the output buffers of a kernel.
+    /// Returns the error for a kernel that returned wrong output buffers. `returned` describes these buffers.
     #[cold]
     fn output_error(&self, returned: &str) -> Error {
         let sizes: Vec<usize> = self.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).collect();
@@ -236,7 +236,7 @@ impl Call<'_> {
     /// Like [`Call::done`], for 1-D outputs whose length the kernel determines, as in the family `Select`.
     ///
     /// # Errors
-    /// A buffer that is too small for `length`.
+    /// [`Error::Shape`] if a buffer is too small for `length`.
     pub fn done_with_length(&self, length: usize, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
         let layout = Layout::contiguous(&[length])?;
         let arrays = self.outputs.iter().zip(buffers).map(|(spec, buffer)| StoredArray::new(spec.dtype, layout.clone(), buffer));

@@ -1,7 +1,7 @@
 //! Capabilities: optional features of calls. A kernel receives calls that use a feature only if it declares the capability.
 
-/// An optional feature of calls. Only kernels that declare it by [`Kernel::capabilities`](crate::Kernel::capabilities) receive calls that
-/// use it.
+/// An optional feature of calls. Only kernels that declare the capability by [`Kernel::capabilities`](crate::Kernel::capabilities) receive
+/// calls that use the feature.
 ///
 /// A kernel's filter by operation ([`OpFilter`](crate::OpFilter)) does not apply to operations that need a capability, except to reductions
 /// in row programs. Calls that need a capability are built only for devices with a kernel that declares it. User-defined operations are the
@@ -9,11 +9,11 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {
-    /// Programs that contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. `take` is deferred for
-    /// devices with such a kernel.
+    /// Programs that contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. `take` is deferred only for
+    /// devices with a kernel that declares this capability.
     FusedTake,
     /// [Row programs](crate::op::ReductionDef::in_rows), whose steps include [`StepKind::Fold`](crate::StepKind::Fold), a reduction along
-    /// the row. Reductions with `keepdims` are deferred for devices with such a kernel.
+    /// the row. Reductions with `keepdims` are deferred only for devices with a kernel that declares this capability.
     RowPrograms,
     /// Calls of the operation `var`, which request the sum of squared distances from the mean. Without the capability, a variance is
     /// computed in two passes.
@@ -21,20 +21,20 @@ pub enum Capability {
     /// User-defined operations with code ([`Body`](crate::body::Body)), in programs and as reductions.
     UserDefined,
     /// Scatters whose result depends on the order in which the values of a row are applied, such as sums of floats. A kernel with this
-    /// capability applies the values in order. Without it, the values are grouped by row before the call, unless a kernel that declares
-    /// [`Capability::ReproducibleScatterSum`] sums them.
+    /// capability applies the values in order. Without such a kernel, the values are grouped by row before the call, unless a kernel that
+    /// declares [`Capability::ReproducibleScatterSum`] sums them.
     OrderedScatter,
     /// Scatters that add floats or complex numbers to rows with several values. A kernel with this capability may add the values of an
-    /// element in any order, but the result has the same bits on every run. Without it and [`Capability::OrderedScatter`], the values are
-    /// grouped by row before the call.
+    /// element in any order, but the result has the same bits on every run. Without this capability and [`Capability::OrderedScatter`], the
+    /// values are grouped by row before the call.
     ReproducibleScatterSum,
     /// Scatters that add float32, float64 or complex numbers to rows with several values, in any order: the last bits of a sum may vary
     /// between runs. They are requested only if [reproducible sums](crate::set_reproducible_sums) are not required.
     UnorderedScatterSum,
     /// Elementwise loops that write a range of an existing buffer ([`OutputSpec`](crate::OutputSpec)).
     OutputRanges,
-    /// Contractions that read overlapping windows of an array in place, such as those of `convolve`. Without it, `convolve` contracts
-    /// windows in groups, because other kernels copy them.
+    /// Contractions that read overlapping windows of an array in place, such as those of `convolve`. Kernels without this capability copy
+    /// the windows, so `convolve` then contracts a group of windows at a time.
     OverlappingWindows,
 }
 

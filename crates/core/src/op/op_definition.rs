@@ -171,8 +171,8 @@ impl TypeRule {
         self.resolve_promoted_dtype(op, promoted, || inexact_dtype(args, promoted))
     }
 
-    /// [`TypeRule::resolve_dtypes`] for arrays of one dtype and scalars that adopt it. Not valid for [`TypeRule::Where`], whose condition
-    /// is bool.
+    /// Returns the result of [`TypeRule::resolve_dtypes`] for arrays of the dtype `shared` and scalars that adopt this dtype. Not valid for
+    /// [`TypeRule::Where`], whose condition is bool.
     #[inline(always)]
     pub(crate) fn resolve_shared_dtype(self, op: &'static str, shared: DType) -> Result<DTypeSignature> {
         self.resolve_promoted_dtype(op, shared, || shared.to_inexact())
@@ -231,8 +231,8 @@ pub enum Cost {
 /// adapts a function that takes [`NdArray`](crate::NdArray)s.
 pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
 
-/// The parameters of a composition of other operations ([`Request::parameters`](crate::call::Request::parameters)). The scalars of an
-/// expression are not parameters, but 0-d array arguments.
+/// The parameters of a composition of other operations ([`Request::parameters`](crate::call::Request::parameters)). Scalars of an
+/// expression are not among the parameters: the composition receives them as 0-d arrays.
 pub type Parameters = dyn Any + Send + Sync;
 
 /// Definition of an operation.
@@ -249,7 +249,7 @@ pub struct OpDef {
     pub rule: Option<TypeRule>,
     /// Cost of one element, for elementwise operations.
     pub cost: Cost,
-    /// A composition of other operations that computes this operation. It runs if every accelerator declines.
+    /// A composition of other operations that computes this operation. The composition runs if every accelerator declines.
     pub composite: Option<Composite>,
     /// The code of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static Body>,
@@ -265,7 +265,7 @@ pub struct OpDef {
 pub struct OpGroup {
     /// NumPy 2's name.
     pub name: &'static str,
-    /// The operation of each result, with the dtype rule that it follows in this function.
+    /// The operation of each result, with the dtype rule that the operation follows in this function.
     pub results: &'static [(Op, TypeRule)],
 }
 
@@ -303,8 +303,8 @@ impl Op {
     pub fn reduction(self) -> Option<&'static ReductionDef> {
         self.0.reduction
     }
-    /// Returns the capability that a kernel needs for the operation outside a program. `None` means that the kernel's list of operations
-    /// decides.
+    /// Returns the capability that a kernel needs for the operation outside a program. For `None`, the kernel's
+    /// [`OpFilter`](crate::OpFilter) decides.
     pub fn capability(self) -> Option<Capability> {
         match self.0 {
             def if def.body.is_some() => Some(Capability::UserDefined),

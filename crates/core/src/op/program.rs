@@ -1,8 +1,8 @@
 //! Fused elementwise expressions, flattened to programs. Kernels of the families `Map`, `Reduce`, `Rows` and `Scan` evaluate a program for
 //! each element.
 //!
-//! A program is in single-assignment form. Steps refer to inputs and scalar parameters by number. Thus calls that differ only in their
-//! values share a compiled kernel.
+//! A program is in single-assignment form. Steps refer to inputs and scalar parameters by number. Thus programs that differ only in the
+//! values of their parameters share a compiled kernel.
 
 use std::fmt;
 
@@ -127,7 +127,7 @@ impl Program {
         at as u16
     }
 
-    /// Appends a scalar parameter of `dtype` and returns its step.
+    /// Appends a scalar parameter of `dtype` and returns the index of its step.
     pub fn push_param(&mut self, value: Scalar, dtype: DType) -> u16 {
         self.params.push(value);
         self.push_step_without_arguments(StepKind::Param(self.params.len() as u16 - 1), dtype)
@@ -158,9 +158,10 @@ impl Program {
         found as u16
     }
 
-    /// Returns the operation of a program that applies one elementwise operation to its inputs, in order and without conversion.
+    /// Returns the operation of a program that applies one elementwise operation to its inputs, in order and without conversion. Returns
+    /// `None` for other programs.
     ///
-    /// A kernel that takes single operations, and no fused expressions, matches on this.
+    /// For kernels that take single operations, but no fused expressions.
     pub fn single_op(&self) -> Option<Op> {
         let (last, inputs) = self.steps.split_last()?;
         let StepKind::Apply(op) = last.kind else { return None };

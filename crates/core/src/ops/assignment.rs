@@ -123,7 +123,8 @@ impl NdArray {
         let value = self.convert_assigned_value(op, value)?;
         let mut source = value.stored()?;
         drop(value);
-        // A slice of this array would keep the memory shared, so that `make_writable` copies the whole array.
+        // A slice of this array shares the array's memory. The slice is copied first, so that `make_writable` need not copy the whole
+        // array.
         if std::ptr::addr_eq(Arc::as_ptr(source.buffer()), Arc::as_ptr(self.stored()?.buffer())) && source.layout().size() < self.size() {
             source = NdArray::from(source).copy()?.stored()?;
         }
@@ -276,8 +277,8 @@ impl NdArray {
 
     /// Returns whether a call may write to the elements: nothing else uses them, and each has its own memory.
     ///
-    /// Memory of a captured graph is not writable, because each launch of the graph writes it. During a capture nothing is writable,
-    /// because each launch would repeat the assignment.
+    /// Memory of a captured graph is not writable, because each launch of the graph overwrites that memory. During a capture nothing is
+    /// writable, because each launch would repeat the assignment.
     fn is_writable(&mut self) -> Result<bool> {
         let is_capturing = Stream::current(self.device()).is_capturing();
         let may_write = |a: &StoredArray| a.buffer().is_writable() && !a.layout().may_overlap();

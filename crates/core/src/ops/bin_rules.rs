@@ -12,8 +12,8 @@ const MAX_BINS: f64 = 1e8;
 /// A rule that chooses the number of bins of equal width from the values (`numpy.histogram_bin_edges`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinRule {
-    /// Bin width: the smaller of the widths of [`BinRule::Sturges`] and [`BinRule::FreedmanDiaconis`]. If the latter is less than half the
-    /// width of [`BinRule::Sqrt`], that half replaces it.
+    /// Bin width: the smaller of the widths of [`BinRule::Sturges`] and [`BinRule::FreedmanDiaconis`]. If the width of
+    /// [`BinRule::FreedmanDiaconis`] is less than half the width of [`BinRule::Sqrt`], half the width of [`BinRule::Sqrt`] replaces it.
     Auto,
     /// Bin width: twice the interquartile range divided by the cube root of the number of values (Freedman and Diaconis, 1981).
     FreedmanDiaconis,

@@ -89,7 +89,7 @@ impl<T: Element> TryFrom<&NdArray> for Vec<T> {
 impl<T: Element> TryFrom<&NdArray> for Vec<Vec<T>> {
     type Error = Error;
 
-    /// Returns the rows of a 2-D array. Other numbers of axes are an error, as in [`NdArray::to_vec`] another dtype is.
+    /// Returns a copy of the rows of a 2-D array. An array with another number of axes, or whose dtype is not `T`, is an error.
     fn try_from(array: &NdArray) -> Result<Vec<Vec<T>>> {
         let op = "to_vec";
         let &[rows, columns] = array.shape() else {

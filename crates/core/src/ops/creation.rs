@@ -21,7 +21,7 @@ fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
 }
 
 /// Calls `make` with the shape and dtype of the array argument `name`, on the device of that array. The arguments `shape`, `dtype` and
-/// `device` replace these.
+/// `device` override the properties of the array.
 fn create_like_from_args(args: &Args, name: &str, make: impl FnOnce(&[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let a = args.array(name)?;
     let dtype = args.dtype("dtype")?.unwrap_or(a.dtype());
@@ -179,8 +179,8 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
     if step.as_f64().is_finite() {
         return dispatch_fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
     }
-    // Here the step overflows the dtype. The formula `start + 0 * step` would make the first element NaN, so the parts are filled
-    // separately. All elements from the third on are equal.
+    // The step overflows the dtype, and the formula `start + 0 * step` would make the first element NaN. The first, the second and all
+    // further elements are therefore filled separately. All elements from the third on are equal.
     let rest = Scalar::Float(first.as_f64() + step.as_f64());
     let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on_device(device, &[n], value, dtype));
     let [first, second, rest] = parts;

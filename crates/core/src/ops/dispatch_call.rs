@@ -78,7 +78,7 @@ macro_rules! ops {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "no module follows the last one")]
         enum OpIndex { $($CONST,)* End }
         const FIRST_INDEX: u16 = crate::ops::$($before::)+NEXT_INDEX;
-        /// The op index after that of the last op of this module. The next module begins with it.
+        /// The op index after that of the last op of this module. The first op of the next module has this index.
         #[allow(dead_code, reason = "no module follows the last one")]
         pub(crate) const NEXT_INDEX: u16 = FIRST_INDEX + OpIndex::End as u16;
         mod defs {

@@ -43,8 +43,8 @@ pub use power::{ldexp, power};
 pub use round::round;
 pub use several_results::{DIVMOD, FREXP, GROUPS, MODF, divmod, frexp, modf};
 
-/// Returns whether a table entry has the option `method`, which declares a method of `ndarray` as well. `words` contains the option if it
-/// is present.
+/// Returns whether a table entry has the option `method`, which also declares a method of `ndarray`. `words` is `["method"]` if the entry
+/// has the option, else empty.
 const fn is_method(words: &[&str]) -> bool {
     !words.is_empty()
 }
@@ -97,7 +97,7 @@ macro_rules! elementwise {
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum OpIndex { $($U,)* $($B,)* $($F,)* End }
-        /// The op index after that of the last op of this module. The next module begins with it.
+        /// The op index after that of the last op of this module. The first op of the next module has this index.
         pub(crate) const NEXT_INDEX: u16 = OpIndex::End as u16;
         mod defs {
             use super::*;
@@ -157,7 +157,8 @@ macro_rules! elementwise {
 
         /// # Elementwise operations
         ///
-        /// The results are deferred and fused. Each is a function too, which takes arrays and numbers, such as [`sin()`](crate::sin()).
+        /// The results are deferred and fused. Each method is also a function that takes arrays and numbers, such as
+        /// [`sin()`](crate::sin()).
         impl NdArray {
             $(
                 #[doc = $udoc]
@@ -264,7 +265,7 @@ elementwise! {
     }
 }
 
-/// Applies a binary operation. Comparisons that the promoted dtype cannot represent exactly are computed without promotion.
+/// Applies a binary operation. Integers are compared without promotion if the promoted dtype cannot represent them exactly.
 fn apply_binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     if op.0.rule == Some(TypeRule::Compare)
         && let Some(exact) = compare_exactly(op, &x1, &x2)?

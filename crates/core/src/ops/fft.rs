@@ -198,7 +198,7 @@ impl Transform {
         axes.iter().enumerate().map(factor).product()
     }
 
-    /// Plans and dispatches a transform along distinct axes. `is_alone` states that the caller transforms no other axis.
+    /// Plans and dispatches a transform along distinct axes. `is_alone` is true if `group` has the only axis that the caller transforms.
     fn dispatch(self, a: &NdArray, group: &[AxisLength], is_alone: bool) -> Result<NdArray> {
         let Transform { op, kind, inverse, .. } = self;
         let dtype = self.value_dtype(a.dtype())?;
@@ -230,7 +230,7 @@ impl Transform {
     }
 }
 
-/// Splits `axes` into runs of distinct axes, and returns the last run first. Returns no runs if there are no axes.
+/// Splits `axes` into consecutive groups without repeated axes. Returns the last group first, or no groups if there are no axes.
 fn distinct_groups(axes: &[AxisLength]) -> SmallVec<[&[AxisLength]; 2]> {
     let (mut groups, mut end) = (SmallVec::new(), axes.len());
     for start in (0..axes.len()).rev() {

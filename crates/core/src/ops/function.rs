@@ -1,4 +1,4 @@
-//! Functions that callers such as `eval` find by their NumPy name at run time. The NumPy table lists these functions.
+//! Functions that callers such as `eval` find by their NumPy name at run time. The table in `docs/numpy.md` lists these functions.
 //!
 //! A function is declared once, at its Rust definition, by `#[numpy("name(parameters)")]`. Other crates may declare functions too.
 //!
@@ -118,7 +118,7 @@ impl Function {
         };
         let can_cast = |from: DType, to: DType| from.can_cast_by_rule(to, self.name, &casting);
         can_cast(DType::F64, DType::F64)?;
-        // The dtype bool does not convert operands: comparisons have bool results, but operands of any dtype.
+        // `dtype=bool` does not convert the operands: comparisons have bool results, but operands of any dtype.
         if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool) {
             for name in ["x", "x1", "x2"] {
                 let Some(value) = args.get(name).cloned() else { continue };
@@ -180,7 +180,7 @@ impl Function {
             (result, Value::Array(out)) => (result.array(self.name)?, out),
             (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
         };
-        // Only ufuncs broadcast to `out`, as in NumPy. They alone have positional-only parameters (`/`) and the parameter `order`.
+        // Only ufuncs broadcast to `out`, as in NumPy. Only ufuncs have both positional-only parameters (`/`) and the parameter `order`.
         let is_ufunc = self.parameters.text.contains('/') && self.parameters.text.contains("order=");
         if result.shape() != out.shape() && !is_ufunc {
             return Err(Error::shape(self.name, "'out' has another shape than the result", &[out.shape(), result.shape()]));

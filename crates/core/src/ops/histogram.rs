@@ -196,7 +196,7 @@ fn count_between_edges(a: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<N
     };
     let (program, mut inputs) = super::flat_fused_input(Family::Histogram, &a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
-    let even = kind == EdgeKind::Even && dtype == common; // edges rounded to 16 bits are not even
+    let even = kind == EdgeKind::Even && dtype == common; // edges rounded to 16 bits are not evenly spaced
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
     super::dispatch_single_output(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
@@ -227,7 +227,7 @@ fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) 
     count_bin_numbers(HISTOGRAM, &bin.ravel()?, Some(&weights.ravel()?), bins)
 }
 
-/// Returns the number of occurrences of each bin in `numbers` (int64, below `bins`), or with `weights` the sum of its weights.
+/// Returns the number of occurrences of each bin in `numbers` (int64, below `bins`), or with `weights` the sum of the weights of each bin.
 fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
     let dtype = if weights.is_some() { DType::F64 } else { DType::I64 };
     if bins == 0 || numbers.size() == 0 {
@@ -398,7 +398,7 @@ fn linspace_on_host(low: f64, high: f64, count: usize, dtype: DType) -> Result<N
     }
 }
 
-/// Computes `numpy.linspace(low, high, count + 1)` on the device, in the dtype of its ends as NumPy does.
+/// Computes `numpy.linspace(low, high, count + 1)` on the device in `dtype`. NumPy also computes in the dtype of the ends.
 fn linspace_on_device(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let (low, high) = (NdArray::scalar_as(low, dtype)?, NdArray::scalar_as(high, dtype)?);
     let step = divide(subtract(&high, &low)?, count as i64)?;

@@ -146,7 +146,7 @@ const INDEX_FUNCTION: &str = "index";
 impl AdvancedIndex {
     /// Checks and resolves `items`. A mask becomes one index array for each of its axes, which waits for the device.
     pub(super) fn new(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
-        let mut resolved = SmallVec::<[Result<Item, NdArray>; 6]>::new(); // `Err` is an array
+        let mut resolved = SmallVec::<[Result<Item, NdArray>; 6]>::new(); // `Err` holds an index array
         for item in items {
             resolved.push(match item {
                 IndexItem::Basic(item) => Ok(*item),
@@ -345,7 +345,7 @@ fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec
     }
     if array.dtype() != DType::Bool {
         if array.size() == 0 {
-            return Ok(SmallVec::from_elem(array.astype(DType::I64)?, 1)); // an empty list is float64
+            return Ok(SmallVec::from_elem(array.astype(DType::I64)?, 1)); // NumPy's empty list is float64, but a valid index
         }
         return Err(Error::dtype(INDEX_FUNCTION, "index arrays hold integers or bools; use astype", &[array.dtype()]));
     }

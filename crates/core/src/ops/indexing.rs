@@ -25,7 +25,7 @@ super::ops! { Gather after manipulation:
 /// dtype of the index.
 pub const FUSED_TAKE: Op = Op(&FUSED_TAKE_DEF);
 
-// `FUSED_TAKE` is not in the op table: both operations have the name `take`, and `Op::by_name` must return `TAKE`.
+// `FUSED_TAKE` is not in the op table: `FUSED_TAKE` and `TAKE` have the same name `take`, and `Op::by_name` must return `TAKE`.
 static FUSED_TAKE_DEF: OpDef = OpDef {
     name: "take",
     family: Family::Gather,
@@ -38,7 +38,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     reduction: None,
 };
 
-/// Contains only the op index after that of [`FUSED_TAKE`]. It is a module because the macro `ops!` takes a module path.
+/// A module with only the op index that follows the index of [`FUSED_TAKE`]. The macro `ops!` takes the path of a module.
 pub(crate) mod fused_take {
     pub(crate) const NEXT_INDEX: u16 = crate::ops::histogram::NEXT_INDEX + 1;
 }
@@ -148,7 +148,7 @@ impl NdArray {
         let (before, size, after) = (&self.shape()[..axis], self.shape()[axis], &self.shape()[axis + 1..]);
         let shape: Dims = before.iter().chain(indices.shape()).chain(after).copied().collect();
         if checked_size(name, &shape)? == 0 {
-            // The result has no elements, so no kernel runs and the indices are checked here. As in NumPy, they are not checked if
+            // The result has no elements, so no kernel runs and the indices are checked here. As in NumPy, the indices are not checked if
             // an axis before `axis` is empty.
             if !before.contains(&0) {
                 check_bounds(name, indices, axis, size)?;

@@ -393,7 +393,7 @@ pub struct Generator {
 #[derive(Debug)]
 struct State {
     key: u64,
-    /// Last word of the Philox counter. Each jump increases it by 1.
+    /// Last word of the Philox counter. Each jump increases the word by 1.
     stream: u32,
     /// Counter of the next unused Philox block.
     next_block: u64,

@@ -98,7 +98,8 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     if reduction.returns_index {
         over.one_axis_allowing_scalar(op, a.ndim())?;
     }
-    // Repeated elements are reduced once, because a broadcast axis may have more elements than memory could hold.
+    // A broadcast axis repeats one element, possibly more often than memory could hold. An idempotent reduction needs the element only
+    // once.
     let view = if is_idempotent(reduction) { without_repeats(a, &axes)? } else { None };
     let a = view.as_ref().unwrap_or(a);
     let (mut shape, mut reduced) = (Dims::new(), 1usize);
@@ -143,7 +144,7 @@ fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Initial
         let initial = super::creation::full_on_device(a.device(), &[], initial, out)?;
         return crate::expr::elementwise(combine, &[reduce(op, &selected, &plain, value, out)?.into(), initial.into()]);
     }
-    // Here `op` would be an error, because there are no elements. A sum gives the shape of the result. Its elements are not used.
+    // Without elements, reducing by `op` would be an error. A sum has the shape of the result; its elements are not used.
     let shape = reduce(SUM, &selected, &plain, value, value)?;
     super::creation::full_on_device(a.device(), shape.shape(), initial, out)
 }
@@ -225,8 +226,9 @@ fn run_fold(fold: &Fold, output: OutputSpec) -> Result<StoredArray> {
     dispatch_reduction(fold.op, &fold.argument, &fold.axes, fold.value, output)?.stored()
 }
 
-/// Returns whether a reduction with `keepdims` is deferred. The device must run row programs, which may contain the reduction. The reduced
-/// axes must be the last ones, and a row must have between 2 and [`rows::MAX_FUSED_ROW_LENGTH`] elements.
+/// Returns whether a reduction with `keepdims` is deferred. The device must have kernels for row programs, and row programs must be able to
+/// contain the reduction. The reduced axes must be the last axes, and a row must have between 2 and [`rows::MAX_FUSED_ROW_LENGTH`]
+/// elements.
 fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
     let is_over_last_axes = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
     let is_row_reduction =

@@ -48,7 +48,8 @@ fn is_order_independent(combine: Op, dtype: DType) -> bool {
 struct ScatterInputs {
     /// View of the updated array. The indices address its first axis. Other axes have no negative strides.
     rows: Layout,
-    /// For each position along the first axis of `values`, the index of the row in `rows` that it updates: 1-D, contiguous, int32 or int64.
+    /// For each position along the first axis of `values`, the index of the row of `rows` that the values there update: 1-D, contiguous,
+    /// int32 or int64.
     indices: NdArray,
     /// The values, in the dtype of the array that the scatter updates. The first axis has the extent of `indices`.
     values: StoredArray,
@@ -58,7 +59,7 @@ struct ScatterInputs {
 }
 
 impl ScatterInputs {
-    /// Broadcasts `value` to the shape of the selection, and permutes its axes to the order of `selected`.
+    /// Broadcasts `value` to the shape of the selection, and moves the axes of the index arrays to the front.
     fn new(op: &'static str, selected: SelectedRows, value: &StoredArray) -> Result<ScatterInputs> {
         let SelectedRows { rows, indices, source_axis, position, is_distinct } = selected;
         let index_axes = indices.ndim();
@@ -201,7 +202,7 @@ impl NdArray {
         drop(value);
         for item in items {
             if let IndexItem::Array(array) = item {
-                array.eval()?; // a deferred index may depend on the elements to write
+                array.eval()?; // a deferred index array may read the elements that this call overwrites
             }
         }
         self.make_writable()?;

@@ -28,8 +28,8 @@ super::ops! { Sort after sort:
     SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
-/// Maximum segment length for which `sort_by_composition` calls a kernel. A GPU kernel sorts a segment in the shared memory of one block,
-/// which limits the length.
+/// Maximum segment length for which `sort_by_composition` calls a kernel. A GPU kernel sorts a segment in the shared memory of one thread
+/// block, which limits the length.
 const MAX_KERNEL_SORT_LENGTH: usize = 4096;
 /// Maximum number of long segments that are sorted one by one. Sorting more of them takes longer than one sort of the whole array by
 /// segment.
@@ -346,8 +346,8 @@ fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resu
 
 /// Sorts segments with other operations, for calls that no segment sort kernel accepts.
 ///
-/// A few long segments are sorted one by one, and the segments between them together. Otherwise all elements are sorted by value, then
-/// by segment.
+/// If there are few segments longer than [`MAX_KERNEL_SORT_LENGTH`], these are sorted one by one, and the segments between them together.
+/// In all other cases, all elements are sorted by value, then by segment.
 fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let [a, offsets] = inputs else { return Err(Error::value(op.name(), "takes an array and offsets")) };
     let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;

@@ -45,8 +45,8 @@ pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
     arr.ravel()?.extract(&condition.astype(DType::Bool)?.ravel()?)
 }
 
-/// Dispatches a call of the kernel family `Select`. Outputs the elements of `from` at which `condition` is true, and their indices if
-/// requested.
+/// Dispatches a call of the kernel family `Select`. Returns the elements of `from` at which `condition` is true, and the indices of these
+/// elements if `indices`.
 fn dispatch_select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, indices: bool) -> Result<[NdArray; N]> {
     let (program, mut inputs) = super::flat_fused_input(Family::Select, condition, DType::Bool)?;
     let layout = Layout::contiguous(&[condition.size()])?;

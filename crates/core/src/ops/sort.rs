@@ -203,8 +203,9 @@ impl NdArray {
 
     /// Returns the elements partitioned around the sorted position `kth` (`numpy.partition`).
     ///
-    /// Element `kth` of the result is the same as after [`NdArray::sort`]. No larger element precedes it, and no smaller one follows it; in
-    /// descending order, it is the reverse. The order is otherwise unspecified. A negative `kth` counts from the end.
+    /// Element `kth` of the result is the same as after [`NdArray::sort`]. No larger element precedes element `kth`, and no smaller element
+    /// follows it. In descending order, no smaller element precedes element `kth`, and no larger element follows it. The order is otherwise
+    /// unspecified. A negative `kth` counts from the end.
     ///
     /// # Errors
     /// `kth` out of bounds, and the errors of [`NdArray::sort`].
@@ -407,7 +408,7 @@ pub fn unique_all(x: &NdArray) -> Result<Unique> {
     let changes = differs_from_previous(&sorted)?;
     changes.eval()?; // evaluated once, because it is used twice below
     let starts = run_starts(&changes)?;
-    // The argsort of a permutation is its inverse. Here, this is the position of each element in the sorted array.
+    // The argsort of the permutation `order` is the inverse permutation: the position of each element in the sorted array.
     let first = full_on_device(x.device(), &[1], 0.into(), DType::I64)?;
     let rank = concat(&[first, changes.cumsum(0)?], 0)?;
     let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(x.shape())?;

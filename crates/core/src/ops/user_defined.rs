@@ -127,7 +127,7 @@ fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Opti
     along.reshape(dims)
 }
 
-/// Calls an elementwise user-defined operation with Python-like arguments. Its parameters give the names of the arguments.
+/// Calls an elementwise user-defined operation with Python-like arguments. The arguments have the names of the operation's parameters.
 ///
 /// # Errors
 /// The errors of [`apply`], and missing arguments.

@@ -1,4 +1,4 @@
-//! Settings of meshes over several processes: address, secret, time limit and engine.
+//! Settings of meshes over several processes: address, secret, time limit and communication library (engine).
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ pub const ADDRESS_VARIABLE: &str = "CUPRUM_MESH_ADDRESS";
 pub const SECRET_VARIABLE: &str = "CUPRUM_MESH_SECRET";
 /// Name of the environment variable for the time limit of each wait for another process.
 pub const TIMEOUT_VARIABLE: &str = "CUPRUM_MESH_TIMEOUT";
-/// Name of the environment variable for the engine that moves data between processes ([`MeshEngine`]).
+/// Name of the environment variable for the communication library (engine) that moves data between processes ([`MeshEngine`]).
 pub const ENGINE_VARIABLE: &str = "CUPRUM_MESH_ENGINE";
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum accepted value of `CUPRUM_MESH_TIMEOUT`, in seconds.
 const MAX_TIMEOUT: u64 = 1_000_000;
 
-/// Engine of a mesh over several processes (`CUPRUM_MESH_ENGINE`).
+/// The communication library (engine) of a mesh over several processes (`CUPRUM_MESH_ENGINE`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MeshEngine {
-    /// The library of the devices' kind, such as NCCL, if all ranks have it; else TCP. The default.
+    /// The communication library for the kind of the mesh's devices, such as NCCL, if all ranks have it; else TCP. The default.
     Auto,
     /// TCP, with copies through host memory.
     Tcp,
@@ -30,7 +30,7 @@ pub enum MeshEngine {
 /// Returns the value of `CUPRUM_MESH_ADDRESS`, a host and a port such as `node0:29500`; `None` if it is not set.
 ///
 /// # Errors
-/// [`Error::Setting`] for text of another form.
+/// [`Error::Setting`] if the value is not a host and a port.
 pub fn address() -> Result<Option<String>> {
     let Some(text) = env(ADDRESS_VARIABLE) else { return Ok(None) };
     match text.rsplit_once(':') {

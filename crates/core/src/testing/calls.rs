@@ -1,4 +1,5 @@
-//! Synthetic calls over arrays without memory. Tests use them to check whether an accelerator accepts a call, without its device.
+//! Synthetic calls over arrays without memory. With such a call, a test checks on a machine without the device whether an accelerator
+//! accepts the call.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -147,7 +147,7 @@ impl Case {
         }
         let array = with_device(Device::CPU, || NdArray::from_vec(values, [self.batch, rows, columns]))?;
         let array = if self.dtype.is_complex() { array.astype(self.dtype)? } else { array.real()?.astype(self.dtype)? };
-        // Odd batches are transposed in memory.
+        // If the number of matrices is odd, the array has transposed strides, so that it is not C-contiguous.
         let on_device = match self.batch % 2 {
             0 => array.to_device(self.device)?,
             _ => array.swapaxes(1, 2)?.copy()?.to_device(self.device)?.swapaxes(1, 2)?,
@@ -155,7 +155,7 @@ impl Case {
         Ok((on_device, copy_to_host(&array)?))
     }
 
-    /// Returns an error text if a ratio is above the threshold.
+    /// Checks that the ratio of `error` to the error bound for `scale` is below [`THRESHOLD`]. Returns an error text if it is not.
     fn check(&self, what: &str, error: f64, scale: f64) -> Result<(), String> {
         let bound = scale * self.epsilon() * self.rows.max(self.columns).max(1) as f64;
         let ratio = if error == 0.0 { 0.0 } else { error / bound };
@@ -267,7 +267,7 @@ pub fn check_hermitian(case: Case) -> Result<(), String> {
     let n = case.rows;
     let symmetric = |a: HostMatrix| HostMatrix::from_fn(n, n, |i, j| (a.at(i, j) + a.at(j, i).conj()) * 0.5);
     for (triangle, garbage) in [(Triangle::Lower, 1), (Triangle::Upper, -1)] {
-        // The operations must not read the other triangle, so it holds wrong numbers.
+        // The operations must not read the other triangle. That triangle therefore holds wrong numbers.
         let hide = |a: HostMatrix| {
             let hidden = |i: usize, j: usize| if garbage > 0 { j > i } else { j < i };
             HostMatrix::from_fn(n, n, |i, j| if hidden(i, j) { a.at(i, j) + 0.5 } else { a.at(i, j) })
@@ -430,7 +430,8 @@ pub fn check_rectangular(case: Case) -> Result<(), String> {
     for (((a, h), tau), alone) in matrices.iter().zip(&copy_to_host(&h).map_err(text)?).zip(&copy_to_host(&tau).map_err(text)?).zip(&alone)
     {
         let r = HostMatrix::from_fn(k, n, |i, j| if i <= j { h.at(j, i) } else { Complex::ZERO });
-        // A device without a kernel for the raw form may use another algorithm for it, whose rows of r differ by factors of magnitude 1.
+        // A device without a kernel for `qr_raw` may use different algorithms for `qr_raw` and `qr_r`. Corresponding rows of the two `r`
+        // may then differ by a factor of magnitude 1.
         let difference = alone.adjoint().times(alone).minus(&r.adjoint().times(&r));
         case.check("r of qr_raw", difference.norm(), a.norm() * a.norm())?;
         // Applies the reflections in reverse order: q @ r.

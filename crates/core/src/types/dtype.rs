@@ -354,7 +354,7 @@ impl DTypeSet {
         self.0 & (1 << dtype as u32) != 0
     }
 
-    /// Iterates over the members in declaration order.
+    /// Iterates over the dtypes of the set in declaration order.
     pub fn iter(self) -> impl Iterator<Item = DType> {
         DType::ALL.into_iter().filter(move |d| self.contains(*d))
     }

@@ -51,7 +51,7 @@ pub trait IndexRange {
 /// start.
 fn exclusive_end(end: isize, step: isize) -> Option<isize> {
     match (end, step) {
-        (-1, 1..) | (0, ..=-1) => None, // the last or the first index: no end
+        (-1, 1..) | (0, ..=-1) => None, // a range through the last (first) index has no exclusive end
         (_, ..=-1) => Some(end.saturating_sub(1)),
         _ => Some(end.saturating_add(1)),
     }

@@ -68,7 +68,7 @@ impl Layout {
     /// Returns the C-order layout of `shape`.
     ///
     /// # Errors
-    /// As for [`checked_size`].
+    /// The errors of [`checked_size`].
     pub fn contiguous(shape: &[usize]) -> Result<Layout> {
         checked_size("layout", shape)?;
         let strides = c_strides(shape);
@@ -79,7 +79,7 @@ impl Layout {
     /// Returns a layout of `shape` without gaps. `order` lists the axes in memory order, the outermost first.
     ///
     /// # Errors
-    /// As for [`checked_size`].
+    /// The errors of [`checked_size`].
     pub fn contiguous_in_order(shape: &[usize], order: &[usize]) -> Result<Layout> {
         checked_size("layout", shape)?;
         let mut strides: Strides = SmallVec::from_elem(0, shape.len());
@@ -98,7 +98,7 @@ impl Layout {
     /// arrays may have any value there.
     ///
     /// # Errors
-    /// As for [`checked_size`]; [`Error::Shape`] if the number of strides differs from the number of axes.
+    /// The errors of [`checked_size`]. [`Error::Shape`] if the number of strides differs from the number of axes.
     pub fn strided(shape: &[usize], strides: &[isize], offset: usize) -> Result<Layout> {
         let size = checked_size("layout", shape)?;
         if shape.len() != strides.len() {

@@ -17,11 +17,11 @@ const SPIN_LIMIT: usize = if cfg!(miri) { 4 } else { 1 << 12 };
 /// The bit of [`ParallelRegion::state`] that is set when the region closes. No thread can enter a closed region.
 const CLOSED_BIT: usize = 1 << (usize::BITS - 1);
 
-/// Runs `work` on this thread and on up to `threads - 1` threads of the pool. Returns when every thread that has begun `work` has finished
-/// it. A panic in any of them is resumed on this thread.
+/// Runs `work` on this thread and on up to `threads - 1` threads of the pool. Returns when every thread that has begun `work` has finished.
+/// A panic in any of these threads is resumed on this thread.
 pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
-    // SAFETY: the transmute extends the lifetime only. `ParallelRegion::run_helper` dereferences the pointer only while this function waits
-    // for it.
+    // SAFETY: the transmute extends the lifetime only. `ParallelRegion::run_helper` dereferences the pointer only while this function runs:
+    // `CloseOnDrop` waits for all active helpers before this function returns.
     let shared_work = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(work) };
     let region = Arc::new(ParallelRegion {
         work: shared_work,
@@ -57,9 +57,11 @@ struct ParallelRegion {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: `work` points to a `Sync` closure, which `ParallelRegion::run_helper` dereferences only while the caller waits.
+// SAFETY: `work` points to a `Sync` closure. `ParallelRegion::run_helper` dereferences `work` only until `CloseOnDrop` has closed the
+// region.
 unsafe impl Send for ParallelRegion {}
-// SAFETY: `work` points to a `Sync` closure, which `ParallelRegion::run_helper` dereferences only while the caller waits.
+// SAFETY: `work` points to a `Sync` closure. `ParallelRegion::run_helper` dereferences `work` only until `CloseOnDrop` has closed the
+// region.
 unsafe impl Sync for ParallelRegion {}
 
 impl ParallelRegion {
@@ -79,8 +81,8 @@ impl ParallelRegion {
             let region = self.clone();
             rayon::spawn(move || region.run_helper(position));
         }
-        // SAFETY: this thread has entered the region, and the caller, which owns the closure behind `work`, waits until this thread
-        // leaves.
+        // SAFETY: this thread has entered the region. The caller owns the closure behind `work` and waits in `CloseOnDrop` until this
+        // thread leaves.
         let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
         if let Err(panic) = done {
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);

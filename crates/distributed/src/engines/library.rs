@@ -1,7 +1,8 @@
-//! Engine of a library of the devices' kind, such as NCCL: pieces travel between device memories without the host.
+//! Communication engine over the communication library of the devices, such as NCCL: pieces travel between device memories without the
+//! host.
 //!
-//! Exchanges are queued on the devices. A thread watches them: after a failure, a closed connection or the time limit, it ends the queued
-//! exchanges. Received values are then undefined, so that readers check for a failure after they have read.
+//! Exchanges are queued on the devices, and a thread watches the queued exchanges. After a failure, a closed connection or the time limit,
+//! this thread aborts them. Received values are then undefined, so readers check for a failure after they have read the values.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,7 +20,8 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(5);
 /// Time between two checks if no exchange is queued.
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Time that a started exchange may still take if one of its ranks has closed its connection. Data that the rank has sent may still arrive.
+/// Time that a started exchange may still take after one of its ranks has closed the connection. Data that this rank sent before may still
+/// arrive.
 const CLOSED_GRACE: Duration = Duration::from_millis(400);
 
 /// An exchange that is queued on the device.
@@ -29,11 +31,11 @@ struct Queued {
     end: Box<dyn DeviceEvent>,
     /// Time at which the watching thread has seen that the device has begun the exchange.
     seen: Option<Instant>,
-    /// Ranks that send to this one or receive from it.
+    /// Ranks that send to the rank of this process or receive from that rank.
     ranks: Vec<usize>,
 }
 
-/// Sends and receives by a [`Communicator`].
+/// The communication engine that sends and receives by a [`Communicator`].
 pub(crate) struct LibraryEngine(Arc<State>);
 
 struct State {
@@ -64,7 +66,7 @@ impl LibraryEngine {
 }
 
 impl State {
-    /// Removes exchanges that are done. After a failure, aborts the remaining ones and returns false.
+    /// Removes finished exchanges from the queue. After a failure, aborts the remaining exchanges and returns false.
     fn watch(&self) -> bool {
         match self.world.check().and_then(|()| self.communicator.check()).and_then(|()| self.check_queued()) {
             Ok(()) => true,
@@ -79,11 +81,12 @@ impl State {
         }
     }
 
-    /// Removes exchanges that are done. Returns an error if the first remaining exchange takes too long.
+    /// Removes finished exchanges from the queue. Returns an error if the first remaining exchange takes too long.
     fn check_queued(&self) -> Result<()> {
         let mut queued = self.queued.lock().unwrap_or_else(|e| e.into_inner());
         while let Some(first) = queued.front_mut() {
-            // The next call on the device returns its error. The error does not end the mesh, because it also occurs while a process exits.
+            // A device error counts as finished: the next operation on the device returns the error. It does not end the mesh, because it
+            // also occurs while a process exits.
             if first.end.is_reached().unwrap_or(true) {
                 queued.pop_front();
                 continue;

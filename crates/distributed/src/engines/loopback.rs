@@ -1,4 +1,4 @@
-//! Engine `loopback`: all ranks belong to this process, and devices copy to each other.
+//! Communication engine `loopback`: all ranks belong to this process, and pieces are copied between their devices.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,10 +11,10 @@ use super::{Engine, Pieces, Transfer};
 /// Name of the engine.
 pub(super) const NAME: &str = "loopback";
 
-/// Maximum size of a transfer. The copy between two GPUs over NVLink takes longer than the calls that start it.
+/// Maximum size of a transfer, in bytes. At this size, a copy between two GPUs over NVLink takes longer than the calls that start the copy.
 const MAX_TRANSFER_BYTES: usize = 128 << 20;
 
-/// Copies between the devices of one process.
+/// The communication engine that copies between the devices of one process.
 pub(crate) struct Loopback;
 
 impl Engine for Loopback {
@@ -27,7 +27,8 @@ impl Engine for Loopback {
     }
 
     fn exchange(&self, members: &[Device], _dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()> {
-        // All copies are queued before the first piece is received. A device would otherwise wait for a piece before it sends the next one.
+        // All copies are queued before the first piece is received. In another order, a device would wait for a piece before it sends the
+        // next piece.
         let mut copies = Vec::new();
         for (n, transfer) in transfers.iter().enumerate() {
             copies.push((n, trace::with_rank(transfer.from, || copy_to_device(&pieces.piece(n)?, members[transfer.to]))?));
@@ -40,7 +41,7 @@ impl Engine for Loopback {
 /// The streams for copies from one device to another: one on the sender, one on the receiver.
 type CopyStreams = (Stream, Stream);
 
-/// Copies an array to another device. Returns an array that is on the receiver already unchanged.
+/// Copies `array` to the device `receiver`. An array that is already on this device is returned unchanged.
 ///
 /// Each pair of sender and receiver has streams of its own. On the devices' current streams, a copy would wait for earlier copies in the
 /// other direction.
@@ -49,9 +50,10 @@ fn copy_to_device(array: &NdArray, receiver: Device) -> Result<NdArray> {
     if sender == receiver {
         return Ok(array.clone());
     }
-    // The copy of a strided view runs on the current stream, so that the copy of an earlier piece does not delay it.
+    // The copy of a strided view to a contiguous array runs on the current stream, so that no transfer of an earlier piece delays this
+    // copy.
     let array = array.contiguous()?;
-    // A graph cannot capture the copy. On the current streams, it is an error.
+    // A CUDA graph cannot capture a copy between devices. On the current streams, the copy returns an error that reports this.
     if Stream::current(sender).is_capturing() || Stream::current(receiver).is_capturing() {
         return array.to_device(receiver);
     }

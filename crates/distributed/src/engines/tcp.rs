@@ -1,4 +1,4 @@
-//! Engine `tcp`: pieces travel over connections between processes, through host memory.
+//! Communication engine `tcp`: pieces of arrays travel over TCP connections between processes, through host memory.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -10,17 +10,17 @@ use super::{Engine, Pieces, Transfer};
 use crate::processes::ledger::{ROUND_BYTES, Round, describe_difference};
 use crate::processes::world::{Job, World};
 
-/// Maximum size of a transfer. A piece is sent while the next one is copied to host memory.
+/// Maximum size of a transfer, in bytes. A piece is sent while the next piece is copied to host memory.
 const MAX_TRANSFER_BYTES: usize = 16 << 20;
 
-/// Sends and receives over the connections of a [`World`].
+/// The communication engine that sends and receives over the connections of a [`World`].
 pub(crate) struct Tcp {
     world: Arc<World>,
     reason: String,
 }
 
 impl Tcp {
-    /// Returns the engine over `world`. `reason` says why the ranks use no library of their devices.
+    /// Returns the engine over `world`. `reason` says why the ranks use no communication library of their devices, such as NCCL.
     pub fn new(world: Arc<World>, reason: String) -> Tcp {
         Tcp { world, reason }
     }
@@ -37,7 +37,7 @@ impl Tcp {
         let own = self.world.rank();
         let mut count = 0;
         for to in other_ranks(own, self.world.size()) {
-            // The round precedes the first piece.
+            // The encoded description of the exchange precedes the first piece to each rank.
             let mut header = round.encode().to_vec();
             for (n, transfer) in transfers.iter().enumerate().filter(|(_, t)| t.from == own && t.to == to) {
                 let bytes = HostBytes::new(&pieces.piece(n)?)?;
@@ -51,7 +51,7 @@ impl Tcp {
         Ok(count)
     }
 
-    /// Receives the pieces for this rank.
+    /// Receives the pieces for this rank. Returns an error if a sender runs a different exchange.
     fn receive(&self, member: Device, dtype: DType, transfers: &[Transfer], round: &Round, pieces: &mut dyn Pieces) -> Result<()> {
         let own = self.world.rank();
         for from in other_ranks(own, self.world.size()) {

@@ -11,8 +11,8 @@ use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, m
 use crate::redistribute::resolve_along;
 use crate::views::{local_parts, shape_in_order};
 
-/// Minimum size of a sum of products, in bytes, that is divided among the ranks. Smaller ones are replicated, which needs one exchange less
-/// if other replicated arrays follow.
+/// Minimum size in bytes of a sum of products that is divided among the ranks. Smaller sums are replicated, which saves one exchange if
+/// later operations combine the sum with replicated arrays.
 const MIN_DIVIDED_SUM_BYTES: usize = 1 << 20;
 
 /// Runs a contraction of two arrays.
@@ -40,7 +40,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         let inputs = [in_dtype(&a[local], dtype)?, in_dtype(&b[local], dtype)?];
         let specification = local_output(mesh, &product, &cuts, rank)?;
         if inputs.iter().any(|input| input.layout().size() == 0) && specification.layout.size() > 0 {
-            // A rank without summed elements adds zeros.
+            // A rank that holds no elements along the summed axis contributes zeros.
             let zeros = mesh.on_rank(local, || cuprum_core::zeros([specification.layout.size()], dtype)?.stored())?;
             return Ok(Ok([zeros.with_layout(specification.layout)?].into_iter().collect()));
         }
@@ -75,8 +75,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     Ok(Outcome::Done([sum].into_iter().collect()))
 }
 
-/// Returns the axis along which ranks divide a sum of products: the first one of a large sum, unless a mesh axis divides it already. A small
-/// sum is replicated.
+/// Returns the axis along which ranks divide a sum of products: axis 0 of a large sum, unless a mesh axis already divides axis 0. Returns
+/// `None` for a small sum, which is replicated.
 fn axis_of_sum(product: &StoredArray) -> Option<usize> {
     let buffer = ShardedBuffer::of(product)?;
     let is_divided = (0..buffer.mesh.shape().len()).any(|m| buffer.distribution.sharded_axis(m) == Some(0));
@@ -92,8 +92,9 @@ fn in_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
     with_device(array.device(), || NdArray::from(array.clone()).astype(dtype)?.stored())
 }
 
-/// Returns the mode that each mesh axis divides. This is the mode that it divides in the larger operand, or else in the smaller operand. On
-/// a grid of several mesh axes, a kept mode of the smaller operand replaces a summed mode of the larger one.
+/// Returns the mode (axis label, as in `einsum`) that each mesh axis divides. A mesh axis keeps the mode that it divides in the larger
+/// operand. If it divides none there, it keeps its mode of the smaller operand. On a grid of several mesh axes, a kept mode of the smaller
+/// operand replaces a summed mode of the larger operand.
 fn divided_modes(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mode]), out: &[Mode]) -> Vec<Option<Mode>> {
     let modes = |(array, modes): (&StoredArray, &[Mode])| -> Vec<Option<Mode>> {
         let cuts = cuts_of_largest(mesh, std::slice::from_ref(array));
@@ -102,7 +103,7 @@ fn divided_modes(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mod
     let (of_a, of_b) = (modes(a), modes(b));
     let (large, small) = if a.0.nbytes() >= b.0.nbytes() { (of_a, of_b) } else { (of_b, of_a) };
     let is_kept = |mode: &Mode| out.contains(mode);
-    // On a grid of several mesh axes, kept modes are preferred to summed ones. The grid then divides both rows and columns of the result,
+    // On a grid of several mesh axes, kept modes are preferred to summed modes. The grid then divides both rows and columns of the result,
     // as in SUMMA.
     let choose = |(large, small): (&Option<Mode>, &Option<Mode>)| match (large, small) {
         (Some(mode), _) if is_kept(mode) => Some(*mode),

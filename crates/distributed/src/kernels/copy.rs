@@ -32,7 +32,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             })
         }
     };
-    // One map per region. No two axes of a region map to the same axis of the output.
+    // One [`OutputRegion`] per input. No two axes of an input run along the same axis of the output.
     let mut maps = Vec::new();
     for region in *regions {
         match OutputRegion::of(region, &stored_shape) {
@@ -40,7 +40,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             None => decline!("a region crosses rows of the output"),
         }
     }
-    // Cuts refer to the output's axes in memory order.
+    // The divided axes (`cuts`) are numbered in the memory order of the output.
     let cuts: Cuts = match &target {
         Some(target) => match ShardedBuffer::of(target) {
             Some(buffer) => (0..mesh.shape().len()).map(|m| buffer.distribution.sharded_axis(m)).collect(),
@@ -88,8 +88,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-/// Returns the cuts of the output, whose axes are numbered in memory order. Each mesh axis divides the output axis along which its axis of
-/// the largest divided input runs.
+/// Returns the output axis that each mesh axis divides, numbered in memory order. This is the output axis to which the copy maps the
+/// divided axis of the largest divided input.
 fn cuts_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> Cuts {
     let largest = call.inputs.iter().zip(maps).filter(|(input, _)| has_sharded_input(std::slice::from_ref(input)));
     let Some((input, map)) = largest.max_by_key(|(input, _)| input.size()) else { return Cuts::from_elem(None, mesh.shape().len()) };
@@ -100,14 +100,14 @@ fn cuts_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> Cuts {
 /// The region of the output to which one input is copied. Axes of the output are numbered in memory order.
 struct OutputRegion {
     map: ViewMap,
-    /// For each axis of the input, the axis of the output along which it runs, and the step along it. `None` for an axis of extent 0 or 1.
+    /// For each axis of the input, the output axis along which the input axis runs, and the step along the output axis. `None` for an axis
+    /// of extent 0 or 1.
     axes: Vec<Option<(usize, usize)>>,
     shape: Vec<usize>,
 }
 
 impl OutputRegion {
-    /// Describes `region`. Returns `None` unless each of its axes runs along one axis of the output with a positive step, and no two along
-    /// the same one.
+    /// Describes `region`. Returns `None` unless each axis of the region runs along a different axis of the output, with a positive step.
     fn of(region: &Layout, stored_shape: &[usize]) -> Option<OutputRegion> {
         let map = ViewMap::new(region, stored_shape)?;
         let mut axes = Vec::new();
@@ -129,8 +129,8 @@ impl OutputRegion {
         Some(OutputRegion { map, axes, shape: region.shape().to_vec() })
     }
 
-    /// Returns whether `held`, a region of the output, contains this region's index along each output axis along which this region has a
-    /// single index.
+    /// Returns whether `held`, a region of the output, can overlap this region. Compares only output axes along which this region has a
+    /// single index: `held` must contain this index.
     fn meets(&self, held: &Region) -> bool {
         let mut fixed = (0..held.len()).filter(|stored| !self.axes.iter().flatten().any(|(axis, _)| axis == stored));
         fixed.all(|stored| held[stored].contains(&(self.map.start(stored).max(0) as usize)))

@@ -1,5 +1,5 @@
-//! Fft: each rank transforms along axes that are not divided. If every axis that could be divided is transformed, the call takes two steps
-//! with an exchange between them.
+//! Fft: each rank transforms along axes that are not divided. If every axis that could be divided is transformed, the operation takes two
+//! steps with an exchange between the steps.
 
 use cuprum_core::call::{Fft, FftKind};
 use cuprum_core::layout::Dims;
@@ -40,12 +40,12 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     run_two_steps(mesh, call, request, cuts, mesh_axis)
 }
 
-/// Returns the longest of some axes of `shape`, the first of equal ones.
+/// Returns the axis of `axes` with the largest extent in `shape`. Among equal extents, returns the axis with the lowest number.
 fn longest(shape: &[usize], axes: impl Iterator<Item = usize>) -> Option<usize> {
     axes.max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))
 }
 
-/// Runs a transform along axes that `cuts` does not divide.
+/// Runs a transform along axes that no mesh axis divides. `cuts` has the axis that each mesh axis divides.
 fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &Cuts) -> Result<Outcome> {
     match transform(mesh, call, request, call.inputs, &call.outputs[0], cuts)? {
         Ok(parts) => done_sharded(mesh, call, cuts, parts),
@@ -54,12 +54,12 @@ fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &Cuts) -> Result<O
 }
 
 /// Runs a transform along all axes that mesh axis `mesh_axis` could divide, in two steps. The first step transforms all axes except one,
-/// which is divided. The second step transforms this axis while another one is divided.
+/// which is divided. The second step transforms this axis while another axis is divided.
 fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: Cuts, mesh_axis: usize) -> Result<Outcome> {
     let last = request.axes[request.axes.len() - 1];
     let others = |axis: usize| request.axes.iter().copied().filter(move |other| *other != axis);
-    // Real inputs or results belong to the transform of the last axis. The first step must therefore transform this axis for real inputs,
-    // and the second step for real results.
+    // Only the transform of the last axis has real inputs (`rfftn`) or real results (`irfftn`). The first step must therefore transform the
+    // last axis for real inputs, and the second step for real results.
     let divided = match (request.kind, cuts[mesh_axis]) {
         (FftKind::ComplexToReal, _) => Some(last),
         (FftKind::RealToComplex, Some(axis)) if axis == last => longest(request.shape, others(last)),
@@ -107,8 +107,8 @@ fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: Cuts, mesh_ax
     }
 }
 
-/// Transforms the part of each rank along axes that `cuts` does not divide. Returns the parts of the output by local rank, or the reason of
-/// a device that does not take the call.
+/// Transforms the part of each rank along axes that no mesh axis divides. `cuts` has the axis that each mesh axis divides. Returns the
+/// parts of the output by local rank, or the reason why a device declines the operation.
 fn transform(
     mesh: Mesh,
     call: &Call,

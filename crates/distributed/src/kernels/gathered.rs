@@ -1,4 +1,4 @@
-//! The fallback of every family: the inputs are gathered, and each device computes the whole call.
+//! Fallback of all kernel families: the inputs are gathered, and each device computes the whole result.
 
 use cuprum_core::{Call, NdArray, Outcome, OutputSpec, Outputs, Result, StoredArray, decline};
 
@@ -53,7 +53,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     Ok(Outcome::Done((0..count).map(output).collect::<Result<Outputs>>()?))
 }
 
-/// Returns, by local rank, the whole input with its layout on each rank that computes ([`Mesh::is_leader`]), and `None` for other ranks.
+/// Returns, for each local rank, the whole input with its layout if the rank computes replicated results ([`Mesh::is_leader`]), or `None`.
 fn gather_input(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArray>>> {
     let Some(buffer) = ShardedBuffer::of(input) else {
         return Err(cuprum_core::Error::Device { op: "mesh", message: format!("an input is not on {}", mesh.device()) });

@@ -1,7 +1,7 @@
-//! Map: each rank computes its part of the result. The operands are aligned to the largest divided one.
+//! Map: each rank computes its part of the result. The operands are divided like the largest divided operand.
 //!
-//! Operands that are shifted against each other, such as the slices of a stencil, need elements of neighbours at the borders of each part.
-//! A rank computes the interior from its own memory, and then the borders from copies. No operand is copied as a whole.
+//! Operands that are shifted against each other, such as the slices of a stencil, need elements of neighbouring ranks at the borders of
+//! each part. A rank computes the interior from its own memory, and then the borders from copies. No operand is copied as a whole.
 
 use std::ops::Range;
 
@@ -52,8 +52,9 @@ struct Interiors {
 }
 
 impl Interiors {
-    /// Returns `None` if no rank has borders, if the interiors are not known or not much larger than the borders, if the parts of a rank's
-    /// output are not ranges of its memory, or if a device does not write such ranges.
+    /// Returns the interiors of all ranks. Returns `None` if no rank has borders, or if an interior is unknown or smaller than three
+    /// quarters of its part. Also returns `None` if a rank's part is not a contiguous range of the output's memory, or if a device cannot
+    /// write such ranges.
     fn of(mesh: Mesh, call: &Call, cuts: &Cuts) -> Option<Interiors> {
         let [output] = call.outputs else { return None };
         let mut divided = cuts.iter().flatten();
@@ -63,7 +64,7 @@ impl Interiors {
         if !is_outermost || output.target().is_some() || call.inputs.iter().any(|input| input.shape() != shape) {
             return None;
         }
-        // The interior and the borders start at multiples of 16 bytes, as required of a range of an output.
+        // The interior and the borders start at multiples of 16 bytes, as kernels require that write a range of an output.
         let row_bytes = shape.iter().enumerate().filter(|(n, _)| *n != axis).map(|(_, n)| n).product::<usize>() * output.dtype.itemsize();
         let rows = (1..=16).find(|rows| (rows * row_bytes).is_multiple_of(16))?;
         let of_rank = |rank: usize| {
@@ -101,8 +102,8 @@ impl Interiors {
     }
 }
 
-/// Runs a loop with one output: the interiors of all ranks, and then their borders, into the same memory. An error ends the mesh, because
-/// other processes may wait for the borders.
+/// Runs a loop with one output: computes the interiors of all ranks, and then the borders. Each rank writes both to one output array. An
+/// error ends the mesh, because other processes may wait for elements at the borders.
 fn run_by_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors) -> Result<Outcome> {
     compute_segments(mesh, call, cuts, interiors).inspect_err(|error| mesh.engine().fail(error))
 }

@@ -70,14 +70,14 @@ fn run_local(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts) -> Re
     }
 }
 
-/// Runs a reduction over axes of which `axis` is divided.
+/// Runs a reduction over one or more axes, of which only `axis` is divided.
 fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, axis: usize) -> Result<Outcome> {
     let shape: Dims = call.inputs[0].shape().into();
     let blocks = Blocks::of(shape[axis]);
     let (program, dtype) = partial_program(call, request);
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     let kept: Vec<usize> = (0..shape.len()).filter(|a| !request.axes.contains(a)).collect();
-    // The results of the blocks form a sharded array. Its first axis is the block index, and the kept axes follow.
+    // The results of the blocks form a sharded array. The first axis of this array is the block index, and the kept axes follow.
     let partial_shape: Dims = std::iter::once(blocks.count).chain(kept.iter().map(|&a| shape[a])).collect();
     let place = |cut: &Option<usize>| match cut {
         Some(a) if *a == axis => Placement::Shard(0),
@@ -138,8 +138,8 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, a
     Ok(Outcome::Done([sharded_output(mesh, output, &output_cuts, combined)?].into_iter().collect()))
 }
 
-/// Returns the program that computes the values of a block, and the dtype of the block's result. If accumulators are wide, this is their
-/// dtype, so that only the final result is rounded.
+/// Returns the program that computes the values of a block, and the dtype of the block's result. For a reduction with wide accumulators,
+/// the dtype of the accumulators is used, so that only the final result is rounded.
 fn partial_program(call: &Call, request: &call::Reduce) -> (Program, DType) {
     let mut program = request.program.clone();
     let value = program.output_dtype(0);

@@ -1,9 +1,9 @@
 //! Sample sort of one row that is divided among ranks.
 //!
 //! Samples of all ranks give splitters, which divide the values into one bucket per rank. Each rank sends the elements of a bucket to the
-//! rank that sorts this bucket. The sorted buckets then move to the ranks that own their positions. The result is that of a sort on one
-//! device: elements that compare equal have equal bits, or may be in any order. If many elements are equal, one rank sorts them all and
-//! needs memory for them.
+//! rank that sorts this bucket. The sorted buckets then move to the ranks that own their positions. The result equals the result of a sort
+//! on one device: elements that compare equal have equal bits, or may be in any order. If many elements are equal, one rank sorts all of
+//! them and needs memory for them.
 
 use std::iter::once;
 
@@ -55,8 +55,8 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
             Err(reason) => return declined(reason),
         }
     }
-    // Ranges of positions in the sorted array, by rank: `held` is the range of the rank's sorted bucket, `owned` that of its part of the
-    // result.
+    // Ranges of positions in the sorted array, by rank: `held` is the range of the rank's sorted bucket, and `owned` is the range of the
+    // rank's part of the result.
     let start = |rank: usize| -> usize { (0..rank).map(|to| counts.iter().map(|of_rank| of_rank[to]).sum::<usize>()).sum() };
     let held: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| start(rank)..start(rank + 1)).collect();
     let owned: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| region_of_rank(mesh, &[size], &cuts, rank)[0].clone()).collect();

@@ -64,7 +64,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> 
     }
     let dtype = program.output_dtype(0);
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
-    // The totals of the blocks form a sharded array. Its first axis is the block index, and the other axes follow.
+    // The totals of the blocks form a sharded array. The first axis of this array is the block index, and the other axes follow.
     let others: Vec<usize> = (0..shape.len()).filter(|a| *a != axis).collect();
     let place = |cut: &Option<usize>| match cut {
         Some(a) if *a == axis => Placement::Shard(0),
@@ -125,7 +125,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> 
     let Some(buffer) = ShardedBuffer::of(&totals) else { decline!("the totals are not on the mesh") };
     let all = fetch(buffer, &|rank| distribution.region(mesh, rank))?;
     let mut parts = Vec::new();
-    // -0.0 keeps signed zeros.
+    // The identity element of a sum of floats is -0.0, which keeps signed zeros.
     let identity = match dtype.kind() {
         Kind::Float if combine == ADD => Scalar::Float(-0.0),
         Kind::Complex if combine == ADD => Scalar::Complex(Complex::new(-0.0, -0.0)),

@@ -68,7 +68,8 @@ impl Acceptor {
                         return Some(incoming);
                     }
                 }
-                // Such an error does not end the acceptor: a reset before the connection was accepted, for example, or too many open files.
+                // An error of one connection does not end the acceptor. Examples are a reset before the connection was accepted, and too
+                // many open files.
                 Err(e) => {
                     self.add_failure(format!("a connection failed: {e}"));
                     std::thread::sleep(ACCEPT_INTERVAL);

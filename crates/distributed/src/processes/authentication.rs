@@ -39,7 +39,7 @@ pub(crate) fn is_equal(a: &Hash, b: &Hash) -> bool {
     std::hint::black_box(a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b))) == 0
 }
 
-/// Returns a number that is used once. It need not be secret.
+/// Returns a nonce, a number that is used only once. A nonce need not be secret.
 pub(crate) fn nonce() -> Hash {
     static DRAWN: AtomicU64 = AtomicU64::new(0);
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();

@@ -1,4 +1,4 @@
-//! The choice of the engine, which rank 0 makes from the offers of all ranks.
+//! The choice of the communication engine, which rank 0 makes from the offers of all ranks.
 
 use cuprum_core::Device;
 use cuprum_core::device::collectives::CollectiveLibrary;
@@ -6,16 +6,16 @@ use cuprum_core::settings::mesh::MeshEngine;
 
 use crate::processes::handshake::Offer;
 
-/// The engine of a mesh over several processes.
+/// The communication engine of a mesh over several processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EngineChoice {
-    /// TCP, with the reason why no library is used.
+    /// TCP, with the reason why no communication library is used.
     Tcp { reason: String },
-    /// The library of the devices' kind, with the identifier of the group that the ranks join.
+    /// The communication library of the devices, such as NCCL, with the identifier of the group that the ranks join.
     Library { name: String, id: Vec<u8> },
 }
 
-/// Returns the [`Offer`] of a rank on `device`. Loads the library of the device's kind, unless `setting` selects TCP.
+/// Returns the [`Offer`] of a rank on `device`. Loads the communication library of the device, unless `setting` selects TCP.
 pub(crate) fn offer_of(device: Device, setting: MeshEngine) -> Offer {
     let kind = device.kind().name();
     let none = |detail: String| Offer { kind: kind.into(), detail, ..Offer::default() };
@@ -30,7 +30,7 @@ pub(crate) fn offer_of(device: Device, setting: MeshEngine) -> Offer {
     }
 }
 
-/// Returns why the ranks with these offers cannot use a library, or `None` if they can.
+/// Returns why the ranks with these offers cannot use a communication library, or `None` if they can.
 pub(crate) fn obstacle(offers: &[Offer]) -> Option<String> {
     let first = offers.first()?;
     for (rank, offer) in offers.iter().enumerate() {
@@ -47,7 +47,7 @@ pub(crate) fn obstacle(offers: &[Offer]) -> Option<String> {
     None
 }
 
-/// Returns the engine that all ranks can use, given their offers by rank.
+/// Returns the communication engine that all ranks can use, given their offers by rank.
 pub(crate) fn choose(offers: &[Offer]) -> EngineChoice {
     if let Some(reason) = obstacle(offers) {
         return EngineChoice::Tcp { reason };

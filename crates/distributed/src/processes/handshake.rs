@@ -31,14 +31,14 @@ pub(crate) enum Purpose {
     Data,
 }
 
-/// The library by which a rank can exchange data between devices, or the reason why it cannot use one.
+/// The communication library by which a rank can exchange data between devices, or the reason why the rank cannot use one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// Kind of the rank's device.
     pub kind: String,
-    /// Name of the library. Empty if the rank cannot use a library.
+    /// Name of the communication library. Empty if the rank cannot use such a library.
     pub library: String,
-    /// Version of the library, or the reason why the rank cannot use a library.
+    /// Version of the communication library, or the reason why the rank cannot use such a library.
     pub detail: String,
     /// Identifier of the physical device.
     pub device_id: Vec<u8>,
@@ -115,7 +115,7 @@ impl Session {
         self.reply(stream, Status::Refused, &Encoder::default().u64(rank as u64).text(message).0, keep_waiting)
     }
 
-    /// Waits for the reply of the accepting side, rank `server`. Returns its message of at most `limit` bytes.
+    /// Waits for the reply of the accepting side, rank `server`. Returns the message in the reply, of at most `limit` bytes.
     ///
     /// # Errors
     /// The error that the other side sends, a different secret, or a closed connection.

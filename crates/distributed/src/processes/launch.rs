@@ -5,7 +5,7 @@ use cuprum_core::{Error, Result};
 
 use crate::mesh::MAX_RANKS;
 
-/// This process among the processes that a launcher has started.
+/// The position of this process among the processes that a launcher has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LaunchedProcess {
     pub rank: usize,

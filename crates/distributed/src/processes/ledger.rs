@@ -9,8 +9,8 @@ use rustc_hash::FxHasher;
 
 use crate::engines::Transfer;
 
-/// Maximum number of rounds that are stored of each rank. A difference in an older exchange is found in a later one, because digests cover
-/// all earlier exchanges.
+/// Maximum number of rounds (descriptions of exchanges) that are stored for each rank. A difference in an older exchange is found in a
+/// later exchange, because digests cover all earlier exchanges.
 const MAX_STORED_ROUNDS: usize = 256;
 
 /// The description of one exchange that each rank announces to all others.
@@ -68,8 +68,8 @@ impl Ledger {
         Ledger { last, own: VecDeque::new(), ahead: vec![VecDeque::new(); size] }
     }
 
-    /// Begins an exchange of this rank, and compares it with the announcements of other ranks. Returns its round, and the first rank that
-    /// differs with a message.
+    /// Begins an exchange of this rank, and compares it with the announcements of other ranks. Returns the description of the exchange.
+    /// Also returns the first rank whose announcement differs, with an error message.
     pub fn begin(&mut self, dtype: DType, transfers: &[Transfer]) -> (Round, Option<(usize, String)>) {
         let mut hash = FxHasher::default();
         let dtype = DType::ALL.iter().position(|d| *d == dtype).unwrap_or(usize::from(u8::MAX)) as u8;
@@ -94,7 +94,7 @@ impl Ledger {
     }
 
     /// Compares an announcement by `rank` with this rank's exchange of the same number, or stores it until this rank begins that exchange.
-    /// Returns a message if they differ.
+    /// Returns a message if the two differ.
     pub fn add_announcement(&mut self, rank: usize, round: Round) -> Option<String> {
         if round.number > self.last.number {
             push(self.ahead.get_mut(rank)?, round);
@@ -111,7 +111,7 @@ fn push(rounds: &mut VecDeque<Round>, round: Round) {
     rounds.push_back(round);
 }
 
-/// Returns a message if two rounds with the same number differ.
+/// Returns an error message if `own` and `other` have the same number but differ, or `None` otherwise.
 pub(crate) fn describe_difference(own: &Round, other: &Round) -> Option<String> {
     (own.number == other.number && own != other).then(|| {
         let (own_text, other_text) = (own.describe(), other.describe());

@@ -1,4 +1,5 @@
-//! The rendezvous of the processes of a mesh: all ranks join at rank 0, which checks them and sends each the addresses of the others.
+//! The rendezvous of the processes of a mesh. All ranks join at rank 0, which checks them and sends to each rank the addresses of the other
+//! ranks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ pub(crate) struct Candidate {
     /// Version of this crate.
     pub version: String,
     pub offer: Offer,
-    /// A random number. All ranks seed generators without a seed from the number of rank 0.
+    /// A random number. On every rank, the number of rank 0 seeds the random generators for which the user sets no seed.
     pub entropy: u64,
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn meet(candidate: &Candidate) -> Result<Meeting> {
     if candidate.rank == 0 { lead(candidate) } else { follow(candidate) }
 }
 
-/// Listens at the address of rank 0. If this machine does not have the address, listens at its port on all addresses of the machine.
+/// Listens at the address of rank 0. If this machine does not have the address, listens at the same port on all addresses of the machine.
 fn listen(candidate: &Candidate) -> Result<TcpListener> {
     let addresses = candidate.resolve()?;
     let failed = |e: std::io::Error| {

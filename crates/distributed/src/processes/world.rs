@@ -1,7 +1,8 @@
-//! The connections of a process to all others of a mesh, and the first failure, which ends the mesh.
+//! The connections of a process to all other processes of a mesh, and the first failure, which ends the mesh.
 //!
-//! Each pair of ranks has two connections. The control connection carries announcements and failures, and a thread always reads it. The data
-//! connection carries pieces, which a thread writes and the exchanging thread reads. So two ranks can send large pieces to each other.
+//! Each pair of ranks has two connections. The control connection carries announcements and failures, and a thread always reads it. The
+//! data connection carries pieces of arrays, which a thread writes and the exchanging thread reads. Two ranks can therefore send large
+//! pieces to each other at the same time.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +19,7 @@ use crate::processes::wire::{
     Decoder, Encoder, KeepWaiting, MAX_TEXT, POLL_INTERVAL, WireError, read_full, read_message, write_full, write_message,
 };
 
-/// Time that this process waits for another rank's report of the cause before it reports a closed connection or a late rank.
+/// Time that this process waits for another rank to report the cause, before it reports a closed connection or a late rank itself.
 const GRACE: Duration = Duration::from_millis(300);
 /// Time limit for reporting a failure to all other ranks.
 const REPORT_LIMIT: Duration = Duration::from_secs(1);
@@ -35,7 +36,7 @@ pub(crate) struct Job {
     pub done: Sender<Result<()>>,
 }
 
-/// Another rank.
+/// The connections to another rank, and the state of that rank.
 struct Peer {
     rank: usize,
     control: Mutex<TcpStream>,
@@ -58,7 +59,7 @@ pub(crate) struct World {
     /// Signals a failure or a closed connection.
     change: (Mutex<()>, Condvar),
     is_ended: AtomicBool,
-    /// Held during an exchange.
+    /// Lock that is held during an exchange, so that exchanges do not overlap.
     exchanging: Mutex<()>,
 }
 
@@ -121,7 +122,7 @@ impl World {
         self.timeout
     }
 
-    /// Returns the first failure.
+    /// Returns the first failure of the mesh as an error. Returns `Ok` if the mesh has not failed.
     pub fn check(&self) -> Result<()> {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
@@ -150,7 +151,8 @@ impl World {
 
     /// Records that the process of `rank` runs a different program, unless the mesh has already failed. Returns the first failure.
     ///
-    /// The failure is not reported to other ranks. They compare the programs themselves, and a report would let `rank` blame this process.
+    /// The failure is not reported to other ranks. Other ranks compare the programs themselves, and a report would let `rank` blame this
+    /// process.
     pub fn fail_by_difference(&self, rank: usize, message: String) -> Error {
         let error = Error::Rank { op: "mesh", rank, message };
         let _ = self.failure.set(error.clone());
@@ -158,7 +160,7 @@ impl World {
         self.failure.get().cloned().unwrap_or(error)
     }
 
-    /// Waits up to `GRACE` for another rank's report of the cause. Without such a report, stores `error` as the failure and reports it.
+    /// Waits up to `GRACE` for another rank to report the cause. Without such a report, stores `error` as the failure and reports it.
     /// Returns the first failure.
     pub fn fail_after_grace(&self, error: Error) -> Error {
         let end = Instant::now() + GRACE;
@@ -183,7 +185,7 @@ impl World {
         Error::Rank { op: "mesh", rank: slowest, message }
     }
 
-    /// Runs an exchange: announces it to all ranks, then calls `run`. An error of `run` ends the mesh.
+    /// Runs an exchange: announces the exchange to all ranks, then calls `run`. An error of `run` ends the mesh.
     pub fn exchange<R>(&self, dtype: DType, transfers: &[Transfer], run: impl FnOnce(Round) -> Result<R>) -> Result<R> {
         let _exchanging = self.exchanging.lock().unwrap_or_else(|e| e.into_inner());
         self.check()?;
@@ -209,8 +211,8 @@ impl World {
         Ok(())
     }
 
-    /// Returns a [`KeepWaiting`] function for a wait for `rank`. It ends the wait after a failure, or after the time limit without
-    /// progress.
+    /// Returns a [`KeepWaiting`] function for a wait for `rank`. The function ends the wait after a failure, or after the time limit
+    /// without progress.
     pub fn keep_waiting_for(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
         move |idle| {
             self.check()?;
@@ -301,8 +303,8 @@ impl World {
         Some(())
     }
 
-    /// Stores a failure that `reporter` has reported, unless the mesh has already failed. It is not passed on, because `reporter` reports
-    /// it to all ranks.
+    /// Stores a failure that `reporter` has reported, unless the mesh has already failed. The failure is not passed on, because `reporter`
+    /// reports it to all ranks.
     fn take_report(&self, reporter: usize, rank: usize, message: String) {
         // If the connection between two ranks fails, each of the two reports the other as failed.
         let rank = if rank == self.rank { reporter } else { rank };

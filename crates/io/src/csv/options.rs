@@ -62,7 +62,7 @@ impl From<String> for Delimiter {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TextOptions {
-    /// `None` for blanks.
+    /// The text between fields. `None` stands for runs of blanks and tabs.
     pub(super) delimiter: Option<Delimiter>,
     pub(super) comments: Vec<String>,
     pub(super) skip_rows: usize,
@@ -77,7 +77,7 @@ pub struct TextOptions {
 }
 
 impl Default for TextOptions {
-    /// Columns separated by blanks, comments after `#`, float64, no missing values: the defaults of `numpy.loadtxt`.
+    /// Returns the defaults of `numpy.loadtxt`: columns separated by blanks, comments after `#`, float64, no missing values.
     fn default() -> TextOptions {
         TextOptions {
             delimiter: None,
@@ -137,8 +137,8 @@ impl TextOptions {
         self
     }
 
-    /// Reads the columns with the names `names`, in the order given. The names of all columns are read from the first line, as with
-    /// [`names_in_first_line`](Self::names_in_first_line), or as [`detect_names`](Self::detect_names) says if that was called.
+    /// Reads the columns with the names `names`, in the order given. Also sets [`names_in_first_line`](Self::names_in_first_line), unless
+    /// [`detect_names`](Self::detect_names) was called.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(|n| Column::Name(n.into())).collect());
         if self.names == NameSource::None {

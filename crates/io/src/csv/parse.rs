@@ -16,7 +16,7 @@ use super::options::{Column, NameSource, TextOptions};
 use crate::failure::format_error;
 use crate::transfer::new_array;
 
-/// Size in bytes of the blocks that threads parse: small enough to distribute the work evenly, and large enough to take longer than
+/// Size in bytes of the blocks of text that threads parse: small enough to distribute the work evenly, and large enough to take longer than
 /// starting a thread.
 const BLOCK_BYTES: usize = 1 << 20;
 /// Maximum number of columns, which bounds the memory of the column names and of [`RowParser::targets`].
@@ -122,7 +122,7 @@ fn select_columns(columns: Option<&[Column]>, names: &[String], count: usize) ->
     columns.iter().map(index).collect::<Result<_>>().map(Some)
 }
 
-/// The lines of a text, without their ends. `line` is the number of the next line.
+/// An iterator over the lines of a text, without line ends. `line` is the number of the next line, counted from 1.
 #[derive(Clone)]
 struct Lines<'a> {
     text: &'a [u8],
@@ -147,9 +147,9 @@ impl<'a> Iterator for Lines<'a> {
 /// Whole lines that one thread parses.
 struct TextBlock<'a> {
     text: &'a [u8],
-    /// Number of the first line.
+    /// Number of the block's first line in the whole text, counted from 1.
     line: usize,
-    /// Number of rows to parse.
+    /// Number of table rows to parse in the block.
     rows: usize,
 }
 
@@ -215,7 +215,7 @@ struct TableSyntax<'a> {
     missing: Vec<String>,
 }
 
-/// A field of a line: its text without quotes, and the position after its end.
+/// A field of a line: its text without quotes, and the index of the byte after the field.
 type Field<'t> = (Cow<'t, [u8]>, usize);
 
 impl<'a> TableSyntax<'a> {
@@ -425,7 +425,7 @@ fn with_column_number(column: usize, e: Error) -> Error {
     with_place(format!("column {column}"), e)
 }
 
-/// Puts `place` before the message of an [`Error::Io`].
+/// Puts `place`, such as the number of a line, before the message of an [`Error::Io`].
 fn with_place(place: String, e: Error) -> Error {
     match e {
         Error::Io { path, message, kind } => {
@@ -439,8 +439,8 @@ fn with_place(place: String, e: Error) -> Error {
 /// A parser that converts the selected fields of each row to elements of one type.
 struct RowParser<'a, T> {
     syntax: &'a TableSyntax<'a>,
-    /// For each column of the text, the positions in a result row that receive its value. The list has all columns if `strict`, else the
-    /// columns up to the last selected one.
+    /// `targets[c]` holds the positions in a result row that receive the value of column `c` of the text. If `strict`, all columns have an
+    /// entry, else only those up to the last selected column.
     targets: Vec<Vec<usize>>,
     /// Number of elements in a row of the result.
     width: usize,

@@ -137,7 +137,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
     let item = array.dtype().itemsize();
     let mut column = 0;
     for_each_block(array, &mut |block| {
-        // Size in bytes of the text buffer at which it is written to the file.
+        // Size in bytes at which the text buffer is written to the file.
         const FLUSH_BYTES: usize = 1 << 20;
         for element in block.chunks_exact(item) {
             if column > 0 {

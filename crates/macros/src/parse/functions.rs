@@ -280,7 +280,7 @@ fn strip_type_groups(ty: &syn::Type) -> &syn::Type {
     }
 }
 
-/// Removes `#[helper]` from the attributes of a private function. Returns whether it was there.
+/// Removes `#[helper]` from the attributes of a private function. Returns whether the attribute was present.
 fn take_helper_attribute(item: &mut ItemFn) -> Result<bool> {
     let Some(span) = take_plain_attribute(&mut item.attrs, "helper")? else { return Ok(false) };
     match item.vis {
@@ -289,7 +289,7 @@ fn take_helper_attribute(item: &mut ItemFn) -> Result<bool> {
     }
 }
 
-/// Removes the attribute `name`, which has no arguments. Returns its span; `None` if it is not there.
+/// Removes the attribute `name`, which has no arguments. Returns the span of the attribute, or `None` if it is absent.
 fn take_plain_attribute(attrs: &mut Vec<syn::Attribute>, name: &str) -> Result<Option<Span>> {
     let Some(at) = attrs.iter().position(|a| a.path().is_ident(name)) else { return Ok(None) };
     let attr = attrs.remove(at);

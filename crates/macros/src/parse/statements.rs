@@ -179,7 +179,7 @@ impl FunctionReader<'_> {
     }
 }
 
-/// Returns whether an `if` has a value. It has one if its first block ends in an expression with a value.
+/// Returns whether an `if` has a value: whether its first block ends in an expression with a value.
 fn if_has_value(branches: &syn::ExprIf) -> bool {
     match branches.then_branch.stmts.last() {
         Some(Stmt::Expr(syn::Expr::If(inner), None)) => if_has_value(inner),

@@ -45,7 +45,8 @@ pub fn choose(a: &NdArray, choices: impl IntoIterator<Item: AsRef<NdArray>>, mod
     }
     let (count, indices) = (choices.len(), a.astype(DType::I64)?);
     let indices = match mode {
-        // Unlike in indexing, negative indices do not count from the end. They are replaced by `count`, which is out of bounds.
+        // Unlike in indexing, negative indices do not count from the end. They are replaced by the number of choices, which is out of
+        // bounds.
         Bounds::Raise => where_(less(&indices, 0)?, count, &indices)?,
         Bounds::Wrap => remainder(&indices, count)?,
         Bounds::Clip => clip(&indices, Some(0.into()), Some((count - 1).into()))?,

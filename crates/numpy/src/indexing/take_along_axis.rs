@@ -85,7 +85,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     let flat = where_(inside, flat, arr.size())?;
     // Other axes are broadcast if either the array or `indices` has extent 1 along them.
     let shape = broadcast_shapes(name, &[&others, indices.shape()])?;
-    // Broadcasting evaluates the indices and stores them in memory. Without it, a fused `take` computes them.
+    // Broadcasting evaluates the indices and stores them in memory. Indices that are not broadcast stay deferred for a fused `take`.
     let flat = if flat.shape() == &shape[..] { flat } else { flat.broadcast_to(&shape[..])? };
     arr.ravel()?.take(&flat, 0).map_err(named)
 }

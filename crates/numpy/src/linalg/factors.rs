@@ -124,10 +124,9 @@ fn cho_factor_from_args(args: &Args) -> Result<Value> {
     Ok(Value::tuple([cho_factor(&args.array("a")?, lower)?.into(), Value::Scalar(lower.into())]))
 }
 
-/// Returns the Cholesky factors of matrices for [`cho_solve`] (`scipy.linalg.cho_factor`). The other triangle of the factor is
-/// zero.
+/// Returns the Cholesky factors of matrices for [`cho_solve`] (`scipy.linalg.cho_factor`).
 ///
-/// The factor is lower triangular if `lower`, else upper triangular.
+/// The factor is lower triangular if `lower`, else upper triangular, with zeros in the other triangle.
 ///
 /// # Errors
 /// The errors of [`cholesky`].

@@ -242,7 +242,7 @@ pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
             if p == Norm::Order(-2.0) { divide(smallest, largest)? } else { divide(largest, smallest)? }
         }
         _ => {
-            // Inverting a singular matrix is an error, so singular matrices are replaced first.
+            // Inverting a singular matrix is an error, so singular matrices are replaced by identities before the inversion.
             let n = x.shape().last().copied().unwrap_or(0);
             let singular = any(&equal(lu_factor(&x)?.0.diagonal(0, -2, -1)?, 0)?, -1)?;
             let batch = &x.shape()[..x.ndim().saturating_sub(2)];

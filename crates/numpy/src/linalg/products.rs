@@ -122,7 +122,7 @@ pub fn matrix_power(a: &NdArray, n: i64) -> Result<NdArray> {
 
 /// Returns the product of two or more matrices, in the order of fewest multiplications (`numpy.linalg.multi_dot`).
 ///
-/// The first array may be 1-D, a row, and the last one a 1-D column. The result then lacks the axis of extent 1.
+/// If the first array is 1-D, it is a row. If the last array is 1-D, it is a column. The result has no axis for such an array.
 ///
 /// # Errors
 /// Fewer than two arrays, other arrays that are not 2-D, extents that do not match, arrays on different devices.
@@ -168,8 +168,8 @@ pub fn multi_dot(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdAr
     }
 }
 
-/// The optimal parenthesisation of a matrix chain: `splits[i][j]` is the factor after which the product of factors i to j is split (Cormen
-/// et al., Introduction to Algorithms, 15.2).
+/// The optimal parenthesisation of a matrix chain (Cormen et al., Introduction to Algorithms, 15.2). Element `[i][j]` is the index of the
+/// factor after which the product of the factors i to j is split.
 struct Splits(Vec<Vec<usize>>);
 
 impl Splits {

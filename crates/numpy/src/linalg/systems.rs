@@ -29,8 +29,8 @@ impl IntoValue for LeastSquares {
     }
 }
 
-/// Returns the least-squares solution of `a @ x = b`, which minimises the 2-norm of `b - a @ x` and then that of `x`
-/// (`numpy.linalg.lstsq`).
+/// Returns the least-squares solution of `a @ x = b`, which minimises the 2-norm of `b - a @ x` (`numpy.linalg.lstsq`). If several `x` do,
+/// the result has the least 2-norm.
 ///
 /// `a` is (m, n), `b` is (m) or (m, k). Singular values of at most `rcond` times the largest one are treated as 0. The default of `rcond`
 /// is the machine epsilon times the larger extent. The call waits for the device to determine the rank.
@@ -108,9 +108,8 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the Moore-Penrose pseudo-inverses of matrices (`numpy.linalg.pinv`).
 ///
-/// Singular values of at most `rtol` times the largest one are treated as 0. The default of `rtol` is 1e-15. An array holds a value for
-/// each matrix.
-/// [`pinv_hermitian`] is faster for Hermitian matrices.
+/// Singular values of at most `rtol` times the largest one are treated as 0. `rtol` is a 0-d array, or has one value for each matrix. The
+/// default is 1e-15. [`pinv_hermitian`] is faster for Hermitian matrices.
 ///
 /// # Errors
 /// Fewer than two dimensions, float16, or a matrix with NaN or infinities.

@@ -66,8 +66,8 @@ fn check_index_dtype(op: &'static str, indices: &NdArray) -> Result<()> {
 ///
 /// `obj` is an index, an array of indices, or a mask of the axis' length. Repeated indices count once.
 ///
-/// Passes over memory: one for a single index. Several indices are counted first, and the rest is gathered; the call then waits for the
-/// device.
+/// Passes over memory: one for a single index. For several indices, passes that check and count the indices, and one that gathers the
+/// remaining elements. The call then waits for the device.
 ///
 /// # Errors
 /// Indices out of bounds or not integers, a mask whose length is not the extent of the axis, or an axis out of bounds.

@@ -97,8 +97,8 @@ impl Block {
         }
     }
 
-    /// Appends the arrays of this block with their positions to `parts`, and returns the shape of the block. `axis` is the axis along which
-    /// the blocks of this list are joined.
+    /// Appends the arrays of this block with their positions to `parts`, and returns the shape of the block. `start` is the position of the
+    /// block. `axis` is the axis along which the blocks of this list are joined.
     fn collect_parts(&self, axis: usize, start: &[usize], parts: &mut Vec<(NdArray, Vec<usize>)>) -> Result<Vec<usize>> {
         let blocks = match self {
             Block::Array(array) => {
@@ -131,7 +131,8 @@ impl Block {
 
 /// Returns an array that consists of nested blocks (`numpy.block`).
 ///
-/// The innermost lists are joined along the last axis, the next ones along the axis before it. Arrays get leading axes of extent 1.
+/// The innermost lists are joined along the last axis, the next ones along the axis before it. Arrays get leading axes of extent 1 until
+/// all have the same number of axes.
 ///
 /// Passes over memory: one.
 ///

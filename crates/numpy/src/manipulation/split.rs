@@ -42,7 +42,7 @@ impl FromArgs for Sections {
             Some(value) if value.items().is_some() => FromArgs::from_args(args, name).map(Sections::Indices),
             _ => {
                 let count: isize = FromArgs::from_args(args, name)?;
-                // `split_checked` rejects 0. As in NumPy, it checks the axis first.
+                // A negative count becomes 0. `split_checked` rejects 0 after it has checked the axis, as in NumPy.
                 Ok(Sections::Count(count.max(0) as usize))
             }
         }

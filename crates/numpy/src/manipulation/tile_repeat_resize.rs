@@ -6,11 +6,11 @@ use cuprum_core::{DType, Error, IntoShape, Item, NdArray, Operand, Result, Scala
 
 use crate::common::{at_least, filled, index_range, slice_axis};
 
-/// Returns the array repeated along axes, a number of times for each (`numpy.tile`).
+/// Returns the array repeated `reps[i]` times along each axis `i` (`numpy.tile`).
 ///
 /// The shorter of `reps` and the shape is extended by leading ones.
 ///
-/// Passes over memory: one, which writes the result. Nothing is copied if all numbers are 1.
+/// Passes over memory: one, which writes the result. Nothing is copied if all `reps` are 1.
 ///
 /// # Errors
 /// A result whose size overflows, or too many axes.

@@ -30,12 +30,13 @@ impl FromArgs for ConvolutionMode {
     }
 }
 
-/// Maximum number of products of one contraction on a device that copies the windows.
+/// Maximum number of multiplications in one contraction on a device that copies the windows of the signal to memory.
 const MAX_COPIED_PRODUCTS: usize = 1 << 22;
-/// Maximum number of products of one contraction that reads the windows in place. More would exceed the maximum size of an array.
+/// Maximum number of multiplications in one contraction that reads the windows in place. More would exceed the maximum size of an array.
 const MAX_PRODUCTS: usize = if usize::BITS == 64 { (1_u64 << 48) as usize } else { i32::MAX as usize };
 
-/// Returns the dot products of `kernel` with all windows of `signal`. `kernel` must not be longer than `signal`.
+/// Returns the dot products of `kernel` with all windows of `signal`, which is padded with zeros as `mode` requires. `kernel` must not be
+/// longer than `signal`.
 fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
     let dtype = signal.dtype().promote(kernel.dtype());
     let m = kernel.size();
@@ -56,7 +57,7 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
         device => any_kernel_declares(Capability::OverlappingWindows, Family::Contract, device)?,
     };
     let max_products = if reads_in_place { MAX_PRODUCTS } else { MAX_COPIED_PRODUCTS };
-    // Windows overlap, so they are a view with stride 1 along both axes.
+    // Consecutive windows are shifted by one element, so the view of all windows has stride 1 along both axes.
     let rows = (max_products / m).max(1);
     let mut parts = Vec::with_capacity(count.div_ceil(rows));
     for start in (0..count).step_by(rows) {
@@ -87,11 +88,12 @@ fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, 
 
 /// Returns the discrete convolution of two 1-D arrays (`numpy.convolve`).
 ///
-/// The longer array is padded with zeros, unless the mode is [`ConvolutionMode::Valid`]. Its windows are a strided view. One contraction
-/// multiplies the windows by the reversed shorter array; long arrays take several contractions. The result has the promoted dtype.
+/// The longer array is padded with zeros, unless the mode is [`ConvolutionMode::Valid`]. A strided view has all sliding windows of this
+/// array. One contraction multiplies the windows by the reversed shorter array; long arrays take several contractions. The result has the
+/// promoted dtype.
 ///
-/// Passes over memory: one that adds the zeros, and one contraction. The contraction reads windows in place on a GPU, and on the CPU those
-/// of float32 and float64. Windows of other dtypes are copied in blocks.
+/// Passes over memory: one that adds the zeros, and one contraction. The contraction reads the windows in place on a GPU, and on the CPU
+/// for float32 and float64. Windows of other dtypes are copied in blocks.
 ///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.

@@ -30,7 +30,7 @@ fn cumulate_with_initial(
     concat(&[filled(&x, &shape, initial, result.dtype())?, result], axis)
 }
 
-/// Returns the running sum along an axis (`numpy.cumulative_sum`). With `include_initial`, it starts with 0.
+/// Returns the running sum along an axis (`numpy.cumulative_sum`). With `include_initial`, the result starts with 0.
 ///
 /// Arrays of one dimension need no axis. The dtypes are the same as for [`NdArray::cumsum`].
 ///
@@ -54,7 +54,7 @@ pub fn cumulative_sum(x: &NdArray, over: impl Into<AxisOptions>, include_initial
     cumulate_with_initial("cumulative_sum", x, &over.into(), include_initial.then_some(0), |x, over| x.cumsum(over))
 }
 
-/// Returns the running product along an axis (`numpy.cumulative_prod`). With `include_initial`, it starts with 1.
+/// Returns the running product along an axis (`numpy.cumulative_prod`). With `include_initial`, the result starts with 1.
 ///
 /// Arrays of one dimension need no axis. The dtypes are the same as for [`NdArray::cumprod`].
 ///

@@ -100,7 +100,7 @@ fn map_distance(h: &Operand, of_number: impl Fn(f64) -> f64, of_array: impl Fn(&
     }
 }
 
-/// Returns the gradient along one axis.
+/// Returns the gradient along one axis, in `dtype`.
 fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize, dtype: DType) -> Result<NdArray> {
     let name = "gradient";
     let extent = f.shape()[axis];
@@ -183,7 +183,7 @@ impl Distances {
         if steps.size() == 0 {
             return Err(Error::shape(name, "a single coordinate has no distances", &[x.shape()]));
         }
-        steps.eval()?; // used twice below
+        steps.eval()?; // evaluates the deferred array once for its two uses below
         let first = steps.index(&[Item::At(0)])?;
         if equal(&steps, &first)?.all(())?.item()?.as_bool() {
             return Ok(Distances::Uniform(first.into()));

@@ -44,7 +44,8 @@ pub fn nan_to_num(x: &NdArray, nan: impl Into<Operand>, posinf: Option<Operand>,
     if !x.dtype().is_complex() {
         return replace_non_finite(x, &nan, &posinf, &neginf);
     }
-    // The parts of a contiguous complex array are neighbours in memory.
+    // In a contiguous complex array, real and imaginary parts alternate in memory. The same memory is a real array with an additional last
+    // axis of extent 2.
     let stored = x.contiguous()?.stored()?;
     let mut shape = x.shape().to_vec();
     shape.push(2);

@@ -29,7 +29,7 @@ impl Default for Covariance {
 }
 
 impl FromArgs for Covariance {
-    /// Reads `rowvar`, `bias`, `ddof`, `fweights`, `aweights` and `dtype`.
+    /// Reads the arguments `rowvar`, `bias`, `ddof`, `fweights`, `aweights` and `dtype`.
     fn from_args(args: &Args, _name: &str) -> Result<Covariance> {
         let array = |name: &str| args.get(name).map(|value| value.array(args.op())).transpose();
         let bias = args.bool_or("bias", false)?;
@@ -53,7 +53,8 @@ fn as_matrix(op: &'static str, m: &NdArray, dtype: DType) -> Result<NdArray> {
     }
 }
 
-/// Returns the weights of `observations` observations in float64, after a check of their number and sign. `which` is their name in errors.
+/// Returns the weights of `observations` observations in float64, after a check of their number and sign. `which` names the weights in
+/// errors.
 fn observation_weights(which: &str, weights: &NdArray, observations: usize) -> Result<NdArray> {
     let name = "cov";
     if weights.ndim() > 1 {

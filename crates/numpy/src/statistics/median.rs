@@ -81,7 +81,7 @@ pub fn nanmedian(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let lower = at(floor_divide(subtract(&count, 1)?, 2)?)?;
     let upper = at(floor_divide(&count, 2)?)?;
     let result = stack(&[lower, upper], 0)?.mean(0)?;
-    // A row of odd length has one middle element, and the mean of it with itself is exact, except for overflow.
+    // A row of odd length has one middle element. The mean of two copies of this element may overflow, so the element itself is returned.
     let single = at(floor_divide(&count, 2)?)?;
     let is_odd = equal(remainder(&count, 2)?, 1)?.squeeze(-1)?;
     let is_empty = equal(&count, 0)?.squeeze(-1)?;

@@ -54,14 +54,14 @@ impl FlattenedRows {
 
 /// Maximum number of partitions in [`order_statistics`] on the CPU. If more are needed, the rows are sorted.
 const MAX_PARTITIONS: usize = 3;
-/// The same maximum on other devices, where a partition takes as long as a sort.
+/// Maximum number of partitions in [`order_statistics`] on devices other than the CPU, where a partition takes as long as a sort.
 const MAX_PARTITIONS_ON_DEVICES: usize = 1;
 
 /// Returns, for each of the ascending indices in `wanted`, the element at this index of each sorted row.
 ///
 /// The first and last index are a minimum and a maximum. Other indices are found by partitions, each of which gives two neighbouring order
-/// statistics. If more than [`MAX_PARTITIONS`] partitions are needed, one sort replaces them; on devices other than the CPU, if more than one
-/// is needed.
+/// statistics. One sort replaces the partitions if their number exceeds [`MAX_PARTITIONS`], or [`MAX_PARTITIONS_ON_DEVICES`] on devices
+/// other than the CPU.
 pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
     let (last_axis, length) = (rows.ndim() - 1, rows.shape()[rows.ndim() - 1]);
     let mut inner: Vec<usize> = wanted.iter().copied().filter(|&n| n != 0 && n + 1 != length).collect();

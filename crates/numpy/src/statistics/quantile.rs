@@ -152,7 +152,7 @@ impl Probabilities {
     }
 }
 
-/// Returns `a + (b - a) * t`, computed from the nearer end as in NumPy.
+/// Returns `a + (b - a) * t`. As in NumPy, the result is computed as `b - (b - a) * (1 - t)` if `t` is at least 0.5.
 fn interpolate(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray> {
     let difference = subtract(b, a)?.astype(dtype)?;
     match t >= 0.5 {
@@ -252,7 +252,8 @@ fn checked_quantile(
     if omits { quantiles_without_nan(&rows, &q, method) } else { quantiles(op, &rows, &q, method) }
 }
 
-/// Computes quantiles of the elements that are not NaN. The rows are sorted, because each has its own number of such elements.
+/// Computes quantiles of the elements that are not NaN. The rows are sorted, because each row has its own number of elements that are not
+/// NaN.
 fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let sorted = rows.rows.sort(-1)?;
     // The indices are computed in the dtype of the probabilities, as in NumPy.

@@ -110,7 +110,8 @@ impl QuantileMethod {
         }
     }
 
-    /// Returns the position of quantile `q` in `n` sorted elements. `is_integer` states that the quantiles have an integer dtype.
+    /// Returns the position of quantile `q` in `n` sorted elements. `is_integer` states that the quantiles have an integer dtype. `round`
+    /// rounds to the dtype of the probabilities.
     pub(super) fn quantile_position(self, n: usize, q: f64, is_integer: bool, round: impl Fn(f64) -> f64) -> QuantilePosition {
         let last = n - 1;
         let index = self.fractional_index(n as f64, q, &round);
@@ -149,7 +150,7 @@ impl QuantileMethod {
 }
 
 impl QuantileMethod {
-    /// As `fractional_index`, but for an array `n` with the number of elements of each row. Returns a deferred array.
+    /// Returns the fractional index of quantile `q` in each sorted row, as a deferred array. `n` holds the number of elements of each row.
     pub(super) fn deferred_fractional_index(self, n: &NdArray, q: f64) -> Result<NdArray> {
         let by_plotting_position = |alpha: f64, beta: f64| subtract(add(multiply(n, q)?, alpha + q * (1.0 - alpha - beta))?, 1.0);
         let linear = multiply(subtract(n, 1)?, q)?;

@@ -33,7 +33,7 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
     let mut r = system.residual()?;
     let shadow = r.clone();
     let mut residual_norm = norm(&r)?;
-    // The search direction, its product with the matrix, and the scalars of the last iteration.
+    // From the last iteration: the search direction `p`, the product `v` of the matrix with the preconditioned `p`, `rho_over` and `omega`.
     let mut last: Option<(NdArray, NdArray, NdArray, NdArray)> = None;
     let mut iterations = 0;
     while residual_norm > system.tolerance && iterations < system.maxiter {
@@ -67,7 +67,7 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         if !omega.item()?.as_bool() {
             break;
         }
-        // The formula is beta = (rho / rho_before) * (alpha / omega).
+        // The next iteration divides its rho by `rho_over`, which gives beta = (rho / rho_before) * (alpha / omega).
         let rho_over = contiguous_stored(&rho.multiply(&omega)?.divide(&alpha)?)?;
         last = Some((p, v, rho_over, omega));
     }

@@ -9,9 +9,9 @@ use crate::common::contiguous_stored;
 /// Solves `a @ x = b` by the generalised method of minimal residuals (`scipy.sparse.linalg.gmres`).
 ///
 /// `a` is (n, n) and need not be symmetric, `b` is (n). The method keeps one vector per iteration. After `restart` iterations, it drops
-/// them and restarts from the current approximation. Each iteration takes one product with `a`. A preconditioner is applied on the right,
-/// so the stopping test uses the residual `b - a @ x` of the original system. `maxiter` counts iterations, not restarts. Integers are
-/// converted to float64.
+/// these vectors and restarts from the current approximation. Each iteration takes one product with `a`. A preconditioner is applied on the
+/// right, so the stopping test uses the residual `b - a @ x` of the original system. `maxiter` counts iterations, not restarts. Integers
+/// are converted to float64.
 ///
 /// Source: Saad and Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems", SIAM Journal on
 /// Scientific and Statistical Computing 7, 1986.

@@ -106,7 +106,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     }
     let (mut rho_bar, mut phi_bar) = (alpha, beta);
     let (mut matrix_norm, mut direction_norm, mut damped) = (0.0f64, 0.0f64, 0.0f64);
-    // Variables of the estimate of the norm of `x`, which rotates the bidiagonal matrix from the right.
+    // State of the estimate of `norm(x)`, for which rotations are applied to the bidiagonal matrix from the right.
     let (mut z, mut x_norm_squared, mut cosine, mut sine) = (0.0f64, 0.0f64, -1.0f64, 0.0f64);
     let maxiter = options.maxiter.unwrap_or(columns.saturating_mul(2));
     let limit = if options.conlim > 0.0 { 1.0 / options.conlim } else { 0.0 };

@@ -20,7 +20,7 @@ macro_rules! with_error_function {
                 half * factor * half.mul_add(rest, half)
             }
 
-            /// exp(x^2) erfc(x) for x >= 0.
+            /// Returns exp(x^2) erfc(x) for x >= 0.
             #[helper]
             fn erfcx_positive(x: f64) -> f64 {
                 if x > 1e8 {
@@ -43,7 +43,7 @@ macro_rules! with_error_function {
                 exp_times(square, x.mul_add(x, -square), 2.0) - scaled
             }
 
-            /// erfc(x) for x >= 1/2.
+            /// Returns erfc(x) for x >= 1/2.
             #[helper]
             fn erfc_tail(x: f64) -> f64 {
                 if x > 28.0 {

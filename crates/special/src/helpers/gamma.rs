@@ -1,6 +1,7 @@
 //! Scalar gamma functions, their logarithms, and `sin(pi * x)`.
 
-/// Expands to a `kernel!` block with the functions of `with_error_function`, `sin_pi`, `cos_pi`, `gamma_f64`, `gammaln_f64` and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_error_function`, `sin_pi`, `cos_pi`, `gamma_f64`, `gammaln_f64` and the given
+/// functions.
 macro_rules! with_gamma {
     ($($functions:tt)*) => {
         with_error_function! {
@@ -16,7 +17,7 @@ macro_rules! with_gamma {
             // Coefficients of x times the remainder of Stirling's series of log(gamma(x)), in powers of 1 / x^2, for x >= 10.
             const STIRLING: [f64; 7] = [0.08333333333333333, -0.0027777777777774917, 0.0007936507931901275, -0.0005952378165753325, 0.0008416702368289515, -0.0019054575847606506, 0.005495156732892567];
 
-            /// sin(pi r) for |r| <= 1/2.
+            /// Returns sin(pi r) for |r| <= 1/2.
             #[helper]
             fn sin_pi_near(r: f64) -> f64 {
                 r * (r * r).polynomial(SIN_PI)
@@ -65,7 +66,7 @@ macro_rules! with_gamma {
                 product + rest
             }
 
-            /// gamma(x) for x > 0.
+            /// Returns gamma(x) for x > 0.
             #[helper]
             fn gamma_positive(x: f64) -> f64 {
                 if x > 171.7 {
@@ -122,7 +123,7 @@ macro_rules! with_gamma {
                 w * (w * w).polynomial(STIRLING)
             }
 
-            /// log(gamma(x)) for x > 0.
+            /// Returns log(gamma(x)) for x > 0.
             #[helper]
             fn gammaln_positive(x: f64) -> f64 {
                 if x >= 10.0 {

@@ -135,7 +135,7 @@ template <class T> __device__ inline T remainder(T a, T b) {
     }
     else return b == 0 ? T(0) : static_cast<T>(a % b);
 }
-// The remainder of a division that truncates. It has the sign of a.
+// Returns the remainder of a / b where the quotient is truncated. The remainder has the sign of a.
 template <class T> __device__ inline T truncated_remainder(T a, T b) {
     if constexpr (is_half<T>) return T(truncated_remainder(widen(a), widen(b)));
     else if constexpr (is_float<T>) return ::fmod(a, b);

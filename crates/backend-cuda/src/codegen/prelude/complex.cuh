@@ -139,7 +139,7 @@ __device__ __noinline__ inline c128 tanh(c128 z) {
     if (!isfinite(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
     if (isnan(z.re)) return c128(z.re, z.im == 0 ? z.im : z.re);
     if (fabs(z.re) > 22) {
-        // For |re| this large, the real part of tanh rounds to 1 or -1. The imaginary part is 4 sin(im) cos(im) e^(-2 |re|).
+        // For |re| > 22, the real part of tanh rounds to 1 or -1. The imaginary part is 4 sin(im) cos(im) e^(-2 |re|).
         const f64 e = ::exp(-fabs(z.re));
         return c128(copysign(1.0, z.re), 4 * ::sin(z.im) * ::cos(z.im) * e * e);
     }

@@ -49,7 +49,7 @@ __device__ inline f64 rad2deg_f64(f64 x) { return mul_rn(x, 180.0 / 3.1415926535
 CUPRUM_UNARY(deg2rad, deg2rad_f32, deg2rad_f64)
 CUPRUM_UNARY(rad2deg, rad2deg_f32, rad2deg_f64)
 
-// Defines the rounding function `name`. It returns integers and bool unchanged.
+// Defines the rounding function `name`, which returns integers and bool unchanged.
 #define CUPRUM_ROUNDING(name, of_f32, of_f64)                               \
     CUPRUM_UNARY(name, of_f32, of_f64)                                      \
     template <class T> __device__ inline T name(T x) {                      \

@@ -54,7 +54,7 @@ struct bf16 {
     bf16() = default;
     __device__ explicit bf16(f32 x) {
         u32 b = __float_as_uint(x);
-        // Rounds the lower 16 bits to nearest even. NaN keeps its sign and becomes quiet.
+        // Rounds the float to its upper 16 bits, to nearest even. NaN keeps its sign and becomes quiet.
         bits = x != x ? static_cast<u16>(b >> 16 | 0x40u) : static_cast<u16>((b + 0x7fffu + (b >> 16 & 1u)) >> 16);
     }
     // The double is first rounded to float by "round to odd", which keeps inexactness in the last bit. The final rounding to bf16

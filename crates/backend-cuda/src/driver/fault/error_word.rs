@@ -87,7 +87,7 @@ impl FreeErrorWords {
     }
 }
 
-/// The error word of one launch, or of all launches of one graph, and the fault that the host has read from it.
+/// The error word of one launch, or of all launches of one graph, and the fault that the host has read from this error word.
 #[derive(Debug)]
 pub(in crate::driver) struct LaunchErrorWord {
     pub(super) word: ErrorWord,
@@ -160,14 +160,14 @@ impl LaunchErrorWord {
         let found = self.find_fault_locked(&mut state).filter(|_| !state.is_reported);
         let before = std::mem::replace(&mut *state, FaultState { inputs: flat, ..FaultState::default() });
         drop(state);
-        drop(before); // dropped after the lock is released, because it may hold the last reference to other error words
+        drop(before); // dropped after the lock is released, because `before` may hold the last references to other error words
         found
     }
 }
 
 impl Drop for LaunchErrorWord {
     fn drop(&mut self) {
-        // The error word is no longer in use: the thread's ledger or the graph holds it until the launch has ended.
+        // A ledger or a graph holds a reference until the launch has ended, so no kernel uses the error word any more.
         self.word.clear_word();
         lock(&self.free.0).push(self.word);
     }

@@ -10,8 +10,8 @@ use crate::driver::memory::DeviceBuffer;
 use crate::driver::per_device::PerDevice;
 use crate::error::Result;
 
-/// Maximum number of launches per thread whose error words are unchecked. Before a thread adds a launch beyond this number, it waits for
-/// all streams and checks its launches.
+/// Maximum number of launches per thread whose error words are unchecked. Before a thread adds a launch beyond this number, the thread
+/// waits for all streams and checks its launches.
 const MAX_UNCHECKED_LAUNCHES: usize = 256;
 
 /// The launches of one thread that may have faulted. A launch stays in the ledger until its error word is checked.
@@ -22,7 +22,7 @@ pub(super) struct LaunchLedger(Mutex<LedgerState>);
 struct LedgerState {
     /// The error words to check, each with the stream number of its launch.
     unchecked: Vec<(u32, Arc<LaunchErrorWord>)>,
-    /// The first fault that was found in an error word but not yet reported to the thread.
+    /// The first fault that was found in an error word but not yet reported to the thread that queued the launch.
     unreported: Option<ReportedFault>,
 }
 
@@ -151,7 +151,7 @@ impl Context {
         Ok(LaunchErrorWord::new(word, free.clone(), is_graph))
     }
 
-    /// Returns the ledger of the launches of this thread in this context. The first call creates it.
+    /// Returns the ledger of the launches of this thread in this context. The first call creates the ledger.
     fn ledger(&'static self) -> Result<Arc<LaunchLedger>> {
         let ordinal = self.info().ordinal;
         if let Some(known) = self.existing_ledger() {
@@ -202,8 +202,8 @@ impl Context {
         abandoned.iter().try_for_each(|ledger| ledger.report_fault())
     }
 
-    /// Records a launch of a graph on `stream`. `error_word` is the graph's error word, and `buffers` are the buffers of other owners that
-    /// the graph reads or writes.
+    /// Records a launch of a graph on `stream`. `error_word` is the graph's error word. `buffers` are the buffers that the graph uses but
+    /// does not own.
     pub(in crate::driver) fn record_graph_launch<'a>(
         &'static self,
         stream: u32,

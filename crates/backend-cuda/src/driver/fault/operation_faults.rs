@@ -61,7 +61,7 @@ impl DeviceBuffer {
     pub(in crate::driver) fn check_faults(&self) -> Result<()> {
         let Some((error_word, fault)) = self.launch_dependencies().find_fault() else { return Ok(()) };
         let faults = self.context().fault_tracker();
-        // The error below reports the fault, so the ledgers of this thread and of ended threads must not report the fault again.
+        // The returned error reports the fault, so the ledgers of this thread and of ended threads must not report the fault again.
         faults
             .ledgers_of_ended_threads()
             .into_iter()

@@ -143,7 +143,7 @@ impl DeviceBuffer {
     }
 
     /// Prepares this thread's stream for work that reads the buffer. Call this method before queuing the work. If the last write is on
-    /// another stream, this thread's stream waits for it on the device. Returns the number of this thread's stream.
+    /// another stream, this thread's stream waits for that write on the device. Returns the number of this thread's stream.
     #[inline]
     pub fn prepare_read(&self) -> Result<u32> {
         let stream = self.context.stream_number();
@@ -275,7 +275,8 @@ impl Drop for DeviceBuffer {
             } else {
                 context.order_stream_after(home, others).is_ok()
             };
-            // Without events, the block is free after all queued work. In a lost context, its memory is never used again.
+            // If no event could be recorded, waits for all queued work instead. If the wait fails too, the context is lost and the block is
+            // not reused.
             if !ordered && !context.synchronize_quietly() {
                 return;
             }

@@ -41,13 +41,13 @@ impl FreeMemoryChecks {
     }
 }
 
-/// Returns the optional memory `limit` as a value of [`FreeBlockPool::limit`].
+/// Returns `limit` as a value of [`FreeBlockPool::limit`]: [`UNLIMITED`] for `None`.
 pub(super) fn limit_bytes(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
 /// An event of any type that implements [`Fence`], after the last use of a block on another stream. The block is reused once the device has
-/// passed it.
+/// passed the event.
 pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
 
 /// The device memory allocator of one context.

@@ -23,8 +23,6 @@ const MIN_RETURNED_BYTES: usize = 64 << 20;
 /// Returns whether the pool must return its free blocks to the device, because it keeps more memory than is free for other programs.
 /// `free_block_bytes` is the total size of the pool's free blocks. `free` is the number of bytes that are free on the device outside the
 /// pool.
-///
-/// A program that needs more memory than is free thus receives memory that the pool returned.
 fn exceeds_free_memory(free_block_bytes: usize, free: usize) -> bool {
     free_block_bytes >= MIN_RETURNED_BYTES && free_block_bytes > free
 }
@@ -97,7 +95,7 @@ impl Context {
         unsafe { self.free_raw(blocks) };
         waited.and_then(|()| self.wait_for_all())?;
         self.in_flight().drop_completed();
-        self.bind()?; // because dropping a source may have made another device's context current
+        self.bind()?; // the destructor of an owner may have made another device's context current
         if self.memory.driver_pool.is_null() {
             return Ok(());
         }
@@ -133,7 +131,7 @@ impl Context {
         Ok(free)
     }
 
-    /// Sets the peak of the memory in use to the memory in use.
+    /// Resets the peak memory statistic to the number of bytes that are in use now.
     pub fn reset_peak_memory(&self) {
         let mut pool = self.memory.lock_pool();
         pool.peak = pool.used;

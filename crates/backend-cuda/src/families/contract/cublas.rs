@@ -309,7 +309,7 @@ struct BlasHandle {
     workspaces: Vec<Option<DeviceBuffer>>,
 }
 
-// SAFETY: cuBLAS allows a handle to move between threads, and the mutex around it serialises its use.
+// SAFETY: cuBLAS allows a handle to move between threads, and the mutex around the handle serialises its use.
 unsafe impl Send for BlasHandle {}
 
 impl std::fmt::Debug for Blas {
@@ -579,8 +579,8 @@ fn check_status(call: &'static str, code: c_int) -> Result<()> {
     Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
 }
 
-/// Returns `None` if cuBLAS does not support the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`). The failed cuBLAS call has then
-/// queued nothing, and the kernels of this crate can compute the product.
+/// Converts the result of a cuBLAS call. Returns `None` if cuBLAS does not support the product (`NOT_SUPPORTED`) or the device
+/// (`ARCH_MISMATCH`). The failed cuBLAS call has then queued nothing, and the kernels of this crate can compute the product.
 pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),

@@ -322,14 +322,14 @@ impl Plan {
 }
 
 impl Drop for Plan {
-    /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, the
-    /// plan is leaked. It is also leaked if a captured graph uses it.
+    /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, or if a
+    /// captured graph uses the plan, the plan is leaked.
     fn drop(&mut self) {
         if self.is_in_graph.load(Ordering::Relaxed) || self.context.synchronize().is_err() || self.context.bind().is_err() {
             return;
         }
         let (handle, _) = *self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: no work uses the plan any more, and this is its only owner.
+        // SAFETY: no work uses the plan any more, and this `Plan` is the only owner of the handle.
         unsafe { (self.api.destroy)(handle) };
     }
 }

@@ -62,10 +62,10 @@ struct SolverHandle {
     params: Params,
 }
 
-// SAFETY: cuSOLVER allows a handle to move between threads, and the mutex around it serialises its use.
+// SAFETY: cuSOLVER allows a handle to move between threads, and the mutex around the handle serialises its use.
 unsafe impl Send for SolverHandle {}
 
-/// The handles of a device by stream number. They are never closed.
+/// The handles of a device by stream number. The handles are never closed.
 #[derive(Default)]
 struct Handles(Mutex<BTreeMap<u32, &'static Mutex<SolverHandle>>>);
 
@@ -154,7 +154,7 @@ fn eigenvector_mode(vectors: bool) -> c_int {
     vectors.into()
 }
 
-/// Returns the `cublasFillMode_t` of a triangle.
+/// Returns the `cublasFillMode_t` of the upper triangle if `upper`, else of the lower triangle.
 fn fill_mode(upper: bool) -> c_int {
     upper.into()
 }
@@ -297,9 +297,9 @@ impl Routines {
         let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.data_type(), fill_mode(false));
         self.run(
             "cusolverDnXpotrf",
-            // SAFETY: as in `lu`.
+            // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe { (api.potrf.0)(handle, params, fill, n, t, to_device_pointer(a), n, t, device, host) },
-            // SAFETY: as in `lu`.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
             |d, d_size, h, h_size| unsafe {
                 (api.potrf.1)(handle, params, fill, n, t, to_device_pointer(a), n, t, d, d_size, h, h_size, info_pointer(info))
             },
@@ -327,11 +327,11 @@ impl Routines {
         let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.data_type());
         self.run(
             "cusolverDnXgeqrf",
-            // SAFETY: as in `lu`.
+            // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
                 (api.geqrf.0)(handle, params, m, n, t, to_device_pointer(a), m, t, to_device_pointer(taus), t, device, host)
             },
-            // SAFETY: as in `lu`.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
             |d, d_size, h, h_size| unsafe {
                 (api.geqrf.1)(
                     handle,
@@ -354,8 +354,8 @@ impl Routines {
         )
     }
 
-    /// Queues the computation of the first `columns` columns of `q` (m, columns). They replace `a`, whose first `reflectors` columns are
-    /// the Householder vectors of [`Routines::qr`].
+    /// Queues the computation of the first `columns` columns of `q` (m, columns). These columns replace `a`, whose first `reflectors`
+    /// columns are the Householder vectors of [`Routines::qr`].
     ///
     /// # Errors
     /// [`CudaError::Invalid`] for extents above `i32::MAX`.
@@ -372,14 +372,14 @@ impl Routines {
             "cusolverDn<t>orgqr",
             |device, _| {
                 let mut elements = 0;
-                // SAFETY: as in `lu`.
+                // SAFETY: the handle is locked, and the out-pointers are locals.
                 let code = unsafe {
                     (api.orgqr[at].0)(handle, m, columns, reflectors, to_device_pointer(a), m, to_device_pointer(taus), &mut elements)
                 };
                 *device = item * usize::try_from(elements).unwrap_or(0);
                 code
             },
-            // SAFETY: as in `lu`.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
             |d, d_size, _, _| unsafe {
                 let elements = (d_size / item) as c_int;
                 (api.orgqr[at].1)(
@@ -408,11 +408,11 @@ impl Routines {
         let (job, fill) = (eigenvector_mode(vectors), fill_mode(upper));
         self.run(
             "cusolverDnXsyevd",
-            // SAFETY: as in `lu`.
+            // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
                 (api.syevd.0)(handle, params, job, fill, n, t, to_device_pointer(a), n, real, to_device_pointer(w), t, device, host)
             },
-            // SAFETY: as in `lu`.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
             |d, d_size, h, h_size| unsafe {
                 (api.syevd.1)(
                     handle,
@@ -459,11 +459,11 @@ impl Routines {
         let routines = self.api.syev_batched.ok_or_else(|| self.missing_routine("cusolverDnXsyevBatched"))?;
         self.run(
             "cusolverDnXsyevBatched",
-            // SAFETY: as in `lu`.
+            // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
                 routines.0(handle, params, job, fill, n, t, to_device_pointer(a), n, real, to_device_pointer(w), t, device, host, count)
             },
-            // SAFETY: as in `lu`.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
             |d, d_size, h, h_size| unsafe {
                 let info = info_pointer(info);
                 routines.1(
@@ -505,11 +505,11 @@ impl Routines {
         let (a, s, u, vt) = (to_device_pointer(a), to_device_pointer(s), to_device_pointer(u), to_device_pointer(vt));
         self.run(
             "cusolverDnXgesvd",
-            // SAFETY: as in `lu`.
+            // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
                 (api.gesvd.0)(handle, params, letter, letter, m, n, t, a, m, real, s, t, u, m, t, vt, n, t, device, host)
             },
-            // SAFETY: as in `lu`.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
             |d, d_size, h, h_size| unsafe {
                 let info = info_pointer(info);
                 (api.gesvd.1)(handle, params, letter, letter, m, n, t, a, m, real, s, t, u, m, t, vt, n, t, d, d_size, h, h_size, info)
@@ -536,18 +536,19 @@ impl Routines {
         let mut perturbation = f64::NAN;
         self.run(
             "cusolverDnXgesvdp",
-            // SAFETY: as in `lu`.
+            // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
                 routines.0(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, device, host)
             },
-            // SAFETY: as in `lu`. cuSOLVER writes `perturbation` before the wait for the stream ends.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            // cuSOLVER writes `perturbation` before the wait for the stream ends.
             |d, d_size, h, h_size| unsafe {
                 let (info, error) = (info_pointer(info), &raw mut perturbation);
                 routines.1(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, d, d_size, h, h_size, info, error)
             },
         )?;
         self.context.wait_for_stream(self.context.stream_number())?;
-        // SAFETY: the pointer is to a local. The volatile read is not moved before the wait.
+        // SAFETY: the pointer is to a local. The compiler does not move the volatile read before the wait for the stream.
         Ok(unsafe { ptr::read_volatile(&raw const perturbation) } == 0.0)
     }
 
@@ -566,11 +567,11 @@ impl Routines {
         let (a, w, v) = (to_device_pointer(a), to_device_pointer(w), to_device_pointer(v));
         self.run(
             "cusolverDnXgeev",
-            // SAFETY: as in `lu`.
+            // SAFETY: the handle is locked, and the out-pointers are locals.
             |device, host| unsafe {
                 routines.0(handle, params, left, right, n, t, a, n, complex, w, t, ptr::null(), n, t, v, n, t, device, host)
             },
-            // SAFETY: as in `lu`.
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
             |d, d_size, h, h_size| unsafe {
                 let (none, info) = (ptr::null_mut(), info_pointer(info));
                 routines.1(handle, params, left, right, n, t, a, n, complex, w, t, none, n, t, v, n, t, d, d_size, h, h_size, info)
@@ -589,7 +590,7 @@ impl Drop for Routines {
         if let Some(kept) = self.workspace.host.clone()
             && self.keep_host_workspace().is_err()
         {
-            // The memory is leaked, because neither an event nor a wait can tell when the device has stopped using it.
+            // The host workspace is leaked, because neither an event nor a wait can tell when the device has stopped using it.
             std::mem::forget(kept);
         }
     }

@@ -1,7 +1,7 @@
 //! Decompositions by cuSOLVER, and triangular systems by cuBLAS, one matrix of the batch after the other or, for
 //! some tasks, all matrices at once.
 //!
-//! The libraries are column-major, so a matrix in C order is its transpose to them. Where the transposed problem has the same result, the
+//! The libraries are column-major, so they read a matrix in C order as its transpose. Where the transposed problem has the same result, the
 //! input is copied as it is. Otherwise the copy interchanges rows and columns.
 
 use std::sync::Arc;
@@ -30,7 +30,8 @@ static SOURCE: KernelSource = KernelSource {
 };
 
 /// Largest ratio of single- to double-precision throughput at which singular values of float32 and complex64 matrices are computed in
-/// double precision. On such devices this is not slower, and fewer matrices are found singular (`docs/notes/linear-algebra.md`).
+/// double precision. On such devices double precision is not slower, and fewer matrices are found singular
+/// (`docs/notes/linear-algebra.md`).
 const MAX_RATIO_FOR_DOUBLE_PRECISION: u32 = 2;
 /// Maximum extent of Hermitian matrices that cuSOLVER decomposes as a batch, in one call.
 const MAX_EXTENT_OF_HERMITIAN_BATCH: i32 = 512;
@@ -169,7 +170,7 @@ impl LibraryCall<'_> {
         MatrixStack { buffer: self.outputs[n].clone(), step: (elements * self.call.outputs[n].dtype.itemsize()) as u64 }
     }
 
-    /// Returns a view of the matrices of `stack` as one 3-D array. `extents` and `strides` are those of the two axes of a matrix.
+    /// Returns a view of the matrices of `stack` as one 3-D array. `extents` and `strides` describe the two axes of a matrix.
     fn view(&self, stack: &MatrixStack, extents: [usize; 2], strides: [isize; 2]) -> Result<StoredArray> {
         let shape = [self.problem.count, extents[0], extents[1]];
         let step = (stack.step / self.problem.dtype.itemsize() as u64) as isize;
@@ -214,7 +215,7 @@ impl LibraryCall<'_> {
         let mut launch = || {
             let function = SOURCE.kernel(self.context, name, &defines(self.problem.dtype))?;
             let grid = [blocks as u32, count.clamp(1, MAX_GRID_Y) as u32, 1];
-            // SAFETY: each caller passes the parameters of the kernel, and addresses of memory for the problem's matrices.
+            // SAFETY: each caller passes the parameters of the kernel `name`, with addresses of memory for all matrices of the problem.
             unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
         };
         launch().with_call_context(self.call)
@@ -237,7 +238,7 @@ impl LibraryCall<'_> {
     }
 
     /// Undoes the scaling of [`LibraryCall::normalize`] in the `length` real numbers that `values` has for each matrix. `largest` is the
-    /// result of that function.
+    /// result of [`LibraryCall::normalize`].
     fn restore_scale(&self, largest: &MatrixStack, values: &MatrixStack, length: usize) -> Result<()> {
         let (maxima, values) = (largest.start(), values.start());
         let mut args = Args::new();
@@ -341,7 +342,7 @@ impl LibraryCall<'_> {
         }
         let pivots = self.scratch(n, 8)?;
         let (mut routines, n) = (self.routines()?, n as i64);
-        // SAFETY: the stacks hold matrices and pivots of these extents.
+        // SAFETY: the addresses are those of a matrix with the extents passed, its pivots and its status, for each matrix of the batch.
         self.for_each(|i| unsafe { routines.lu(n, n, factors.at(i), pivots.at(i), info.at(i)) })?;
         Ok((factors, pivots))
     }
@@ -383,7 +384,8 @@ impl LibraryCall<'_> {
         }
         let (n, k, unread) = (i64::from(self.problem.n), i64::from(self.problem.k), info.at(self.problem.count));
         let mut routines = self.routines()?;
-        // SAFETY: the stacks hold `count` factors (n, n), n pivots for each, and `count` right-hand sides (n, k).
+        // SAFETY: the arguments are addresses of factors (n, n), of n pivots, and of a right-hand side (n, k), for each of `count`
+        // matrices.
         self.for_each(|i| unsafe { routines.lu_solve(form, n, k, factors.at(i), pivots.at(i), x.at(i), unread) })
     }
 
@@ -396,7 +398,7 @@ impl LibraryCall<'_> {
         let (addresses, count) = (self.addresses(&out)?, self.batch_size()?);
         // The lower triangle of a row-major matrix is the upper triangle of a column-major one.
         let lower = triangle == Triangle::Lower;
-        // SAFETY: the stack holds the addresses of matrices (n, n).
+        // SAFETY: `addresses` holds the device address of each matrix (n, n), and `info` has a status for each.
         unsafe { self.routines()?.cholesky_batch(lower, self.problem.n, addresses.start(), info.start(), count) }
             .with_call_context(self.call)?;
         let diagonal = Some((out.start(), DiagonalCheck::NotPositive));
@@ -437,7 +439,7 @@ impl LibraryCall<'_> {
         }
         self.make_diagonal_real(&factors)?;
         let mut routines = self.routines()?;
-        // SAFETY: the stack holds matrices (n, n).
+        // SAFETY: `factors` holds `count` matrices (n, n), and `info` a status for each.
         self.for_each(|i| unsafe { routines.cholesky(n as i64, factors.at(i), info.at(i)) })?;
         let diagonal = Some((factors.start(), DiagonalCheck::NotPositive));
         self.report_failures(FailureData { info: info.start(), diagonal, ..FailureData::default() })?;
@@ -452,7 +454,7 @@ impl LibraryCall<'_> {
         let least = m.min(n);
         let (factors, info, pivots) = (self.copy_input(0, MemoryOrder::Columns)?, self.allocate_infos()?, self.scratch(least, 8)?);
         let mut routines = self.routines()?;
-        // SAFETY: the stacks hold matrices and pivots of these extents.
+        // SAFETY: the addresses are those of a matrix with the extents passed, its pivots and its status, for each matrix of the batch.
         self.for_each(|i| unsafe { routines.lu(m as i64, n as i64, factors.at(i), pivots.at(i), info.at(i)) })?;
         self.copy_to_rows(&factors, m, m, n, &self.output(0, m * n))?;
         let (out, pivots, total) = (self.output(1, least).start(), pivots.start(), least * self.problem.count);
@@ -467,7 +469,7 @@ impl LibraryCall<'_> {
         let factors = device::pointer_to_read(&a)?;
         let out = self.output(0, n * k);
         self.copy(&call.inputs[1], MemoryOrder::Rows, &out)?;
-        // In column-major order, the same memory holds the transposes, and the equation is `x^T @ op(a)^T = b^T`.
+        // cuBLAS reads row-major matrices as their transposes, so it solves the equation `x^T @ op(a)^T = b^T`.
         let form = match form {
             Form::Plain => Transpose::No,
             Form::Transposed => Transpose::Yes,
@@ -493,7 +495,8 @@ impl LibraryCall<'_> {
         let least = m.min(n);
         let (factors, info, taus) = (self.copy_input(0, MemoryOrder::Columns)?, self.allocate_infos()?, self.allocate_elements(least)?);
         let mut routines = self.routines()?;
-        // SAFETY: the stacks hold matrices (m, n), min(m, n) scalar factors for each, and a status for each.
+        // SAFETY: the arguments are the addresses of a matrix (m, n), of min(m, n) scalar factors, and of a status, for each matrix of the
+        // batch.
         self.for_each(|i| unsafe { routines.qr(m as i64, n as i64, factors.at(i), taus.at(i), info.at(i)) })?;
         let height = if qr_mode == QrMode::Complete { m } else { least };
         let r = self.output(usize::from(qr_mode != QrMode::R), height * n);
@@ -568,7 +571,7 @@ impl LibraryCall<'_> {
             let mut routines = self.routines()?;
             for i in inexact {
                 let [work, s, u, vt, info] = [&work, &s, &u, &adjoint, &info].map(|stack| stack.at(i));
-                // SAFETY: the stacks hold matrices with the extents that `job` requires for an input (rows, columns).
+                // SAFETY: the addresses are those of matrices with the extents that `job` requires for an input (rows, columns).
                 unsafe { routines.svd(job, height, length, work, s, u, vt, info) }.with_call_context(self.call)?;
                 if has_vectors {
                     let one = |stack: &MatrixStack, strides: [isize; 2]| -> Result<StoredArray> {
@@ -599,7 +602,8 @@ impl LibraryCall<'_> {
         let (mut inexact, mut routines) = (Vec::new(), self.routines_of(blas_type)?);
         self.for_each(|i| {
             let [a, s, u, v, info] = stacks.map(|stack| stack.at(i));
-            // SAFETY: the stacks hold matrices of type `blas_type`, with the extents that `job` requires for an input (rows, columns).
+            // SAFETY: the addresses are those of matrices of type `blas_type`, with the extents that `job` requires for an input (rows,
+            // columns).
             if !unsafe { routines.svd_polar(job, rows, columns, a, s, u, v, info) }? {
                 inexact.push(i);
             }
@@ -637,10 +641,12 @@ impl LibraryCall<'_> {
         let extent = n as i64;
         if count > 1 && self.problem.n <= MAX_EXTENT_OF_HERMITIAN_BATCH && routines.has_hermitian_batches() {
             let (a, w, info) = (work.start(), w.start(), info.start());
-            // SAFETY: the stacks hold `count` matrices (n, n), n eigenvalues for each, and a status for each, without gaps.
+            // SAFETY: `a`, `w` and `info` are the addresses of `count` matrices (n, n), n eigenvalues for each, and a status for each,
+            // without gaps.
             unsafe { routines.hermitian_eigen_batch(vectors, upper, extent, a, w, info, count as i64) }.with_call_context(call)?;
         } else {
-            // SAFETY: the stacks hold matrices and eigenvalues of this extent.
+            // SAFETY: the addresses are those of a matrix (n, n), its eigenvalues (and eigenvectors, if requested) and a status, for each
+            // matrix of the batch.
             self.for_each(|i| unsafe { routines.hermitian_eigen(vectors, upper, extent, work.at(i), w.at(i), info.at(i)) })?;
         }
         self.restore_scale(&largest, &w, n)?;
@@ -654,7 +660,8 @@ impl LibraryCall<'_> {
         let largest = self.normalize(&work, n, n, MatrixPart::All)?;
         let right = self.allocate_elements(if vectors { n * n } else { 1 })?;
         let mut routines = self.routines()?;
-        // SAFETY: the stacks hold matrices and eigenvalues of this extent.
+        // SAFETY: the addresses are those of a matrix (n, n), its eigenvalues (and eigenvectors, if requested) and a status, for each
+        // matrix of the batch.
         self.for_each(|i| unsafe { routines.eigen(vectors, n as i64, work.at(i), w.at(i), right.at(i), info.at(i)) })?;
         // For real matrices, the kernel `unpack_eigenvectors` later reads the signs of the eigenvalues' imaginary parts. Restoring the
         // scale does not change these signs.

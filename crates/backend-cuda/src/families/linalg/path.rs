@@ -32,8 +32,8 @@ struct Crossover {
 
 impl Crossover {
     fn of(task: Linalg) -> Crossover {
-        // With this exponent, cuSOLVER is used for every batch size. It decomposes batches of Hermitian matrices in one call, and this
-        // crate has no kernel for general eigenvalues.
+        // With this exponent, cuSOLVER is used for every batch size. cuSOLVER decomposes batches of Hermitian matrices in one call, and
+        // this crate has no kernel for general eigenvalues.
         const UNLIMITED_BATCH_POWER: i32 = 1_000_000;
         let (base, power) = match task {
             Linalg::Solve => (110.0, 2),
@@ -89,7 +89,7 @@ pub fn with_path<R>(path: Path, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns the extent of a square matrix whose decomposition takes as many operations as that of one matrix of `problem`.
+/// Returns the extent of a square matrix whose decomposition takes as many operations as the decomposition of one matrix of `problem`.
 fn equivalent_extent(problem: &Problem) -> f64 {
     let [m, n, k] = [problem.m, problem.n, problem.k].map(f64::from);
     let least = m.min(n);

@@ -63,7 +63,8 @@ fn team_size(problem: &Problem) -> u32 {
     sizes.into_iter().find(|(most, _)| extent <= *most).map_or(512, |(_, team)| team)
 }
 
-/// Returns the size of a team's memory in bytes. It is the sum of the allocations of the struct `Arena` in linalg.cu for the operation.
+/// Returns the number of bytes of shared memory or workspace that one team of threads needs. This number is the sum of the allocations of
+/// the struct `Arena` in linalg.cu for the operation.
 fn arena_bytes(problem: &Problem, operation: Operation, team: u32) -> usize {
     let (m, n, k) = (problem.m as usize, problem.n as usize, problem.k as usize);
     let (item, real) = (problem.dtype.itemsize(), problem.dtype.real().itemsize());
@@ -123,7 +124,7 @@ impl KernelVariant {
     }
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every operation, dtype and team.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation, dtype and team.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let tasks = [
         Linalg::Solve,
@@ -210,8 +211,8 @@ impl Launch {
         args.push(&self.arena).push(&fault).push(&code).push(&op);
         let threads = if self.variant.team == 1 { THREADS_PER_BLOCK } else { self.variant.team };
         // SAFETY: the arguments match `decompose`. The inputs hold the `count` matrices of `problem` in C order, and the outputs have the
-        // shapes that core specifies for the task. A block has `arena` bytes of shared memory or workspace. A team of one thread declares
-        // its own array.
+        // shapes that the core crate specifies for the task. A block has `arena` bytes of shared memory or workspace. A team of one thread
+        // declares its own array.
         unsafe { function.launch([self.blocks, 1, 1], [threads, 1, 1], shared, args.pointers()) }
     }
 }

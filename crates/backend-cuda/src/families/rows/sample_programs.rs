@@ -1,4 +1,4 @@
-//! Programs of well-known row expressions, as core builds them, for compile checks of their kernels without a device.
+//! Programs of well-known row expressions, as the core crate builds them, for compile checks of their kernels without a device.
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, EXP, LOG, MULTIPLY, SQRT, SUBTRACT};
 use cuprum_core::ops::reduce::{MAX, MIN, SUM};

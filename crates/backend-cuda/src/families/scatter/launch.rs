@@ -1,4 +1,4 @@
-//! Sources, loop plans and launches of the kernels that store or combine values.
+//! Sources, loop plans and launches of the scatter kernels that store or combine values.
 
 use cuprum_core::call::ScatterRows;
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -29,7 +29,8 @@ static COMBINE_SOURCE: KernelSource = KernelSource {
     ),
 };
 
-/// Returns names and sources of the kernels, for compile checks without a device: every item size, every combination and dtype.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, every combination and
+/// dtype.
 pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let stores = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let stores = stores.map(|(item, index, wide, rank)| {
@@ -138,10 +139,11 @@ pub(super) struct ScatterLaunch {
 }
 
 impl ScatterLaunch {
-    /// Queues kernels that find, for each row, the last of the `count` indices that selects the row. They set `owners[row]` to the position
-    /// of this index plus 1.
+    /// Queues kernels that find, for each row, the last of the `count` indices that selects the row. The kernels set `owners[row]` to the
+    /// position of this index plus 1.
     pub fn queue_last_index_search(&self, owners: &CudaBuffer, count: usize) -> crate::Result<()> {
-        // These two kernels are compiled with the macros of the store kernel, so that all three share one entry of the disk cache.
+        // The two kernels of the search are compiled with the macros of the store kernel, so that all three share one entry of the disk
+        // cache.
         let rank = self.scatter.dims.len().to_string();
         let defines = self.store_defines(&rank);
         let owners = owners.pointer();
@@ -168,16 +170,17 @@ impl ScatterLaunch {
         unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, &[owners], self.op) }
     }
 
-    /// Queues a kernel that combines values with the elements of the target. `groups` is `Some` for [`ScatterRows::Grouped`]. It has the
-    /// address of the positions of the values, the address of the group offsets, and the distance between consecutive values in elements.
+    /// Queues a kernel that combines values with the elements of the target. `groups` is `Some` for [`ScatterRows::Grouped`]. Its numbers
+    /// are the address of the positions of the values, the address of the group offsets, and the distance between consecutive values in
+    /// elements.
     pub fn queue_combine(&self, combination: &Combination, groups: Option<[u64; 3]>) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
         let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.needs_wide_index()), &rank);
         let name = if groups.is_some() { "scatter_grouped" } else { "scatter_combine" };
         let function = COMBINE_SOURCE.kernel(self.context, name, &defines)?;
         // SAFETY: the kernels have the parameters that `queue_kernel` lists. scatter_grouped has `groups` as `extra`. The axes stay inside
-        // values and target, and the kernels check every index. Core computes the positions and offsets of groups from the indices. Memory
-        // blocks are aligned to at least a word, so a word that is updated atomically belongs to one array.
+        // values and target, and the kernels check every index. The core crate computes the positions and offsets of groups from the
+        // indices. Memory blocks are aligned to at least a word, so a word that is updated atomically belongs to one array.
         unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, groups.as_ref().map_or(&[], |g| &g[..]), self.op) }
     }
 }

@@ -17,7 +17,7 @@ static SOURCE: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/resolve_index.cuh"), include_str!("../../kernels/scatter_sum.cu")),
 };
 
-/// Returns names and sources of the kernels, for compile checks without a device: every dtype.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype.
 pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let inexact = DType::ALL.into_iter().filter(|dtype| dtype.is_inexact()).enumerate();
     let uses = inexact.map(|(n, dtype)| (dtype, [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3]));
@@ -59,8 +59,8 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
         unsafe { adding.queue_kernel(context, &find, target.indices, &[], target.op)? };
         let add = SOURCE.kernel(context, "scatter_add", &defines_of_values)?;
         adding.addresses[1] = sums.pointer();
-        // SAFETY: as for scatter_exponents, with the exponents and the number of bits as `extra`. `sums` has a word for each real or
-        // imaginary part, or two words if the part is a float64.
+        // SAFETY: scatter_add has the parameters that `queue_kernel` lists, with the exponents and the number of bits as `extra`. The
+        // kernel checks every index. `sums` has a word for each real or imaginary part, or two words if the part is a float64.
         unsafe { adding.queue_kernel(context, &add, target.indices, &[exponents.pointer(), bits], target.op) }
     };
     queue_passes().with_call_context(call)?;

@@ -44,8 +44,8 @@ fn with_defines<R>(tile: SortTile, dtype: DType, indices: bool, use_defines: imp
     use_defines(&[("ELEMENT", element_type(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every dtype with one tile, alternately with
-/// values and indices as output.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype with one tile, alternately
+/// with values and indices as output.
 pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let indices = n % 2 == 0;
@@ -111,7 +111,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let mut args = Args::new();
     args.push(&from).push(&to_values).push(&to_indices).push(&length).push(&offsets).push(&cuts);
     // SAFETY: the arguments match sort_segments_short in sort_segments.cu. The input and one output have `length` elements, and the other
-    // output is null. Core checks that the offsets never decrease, start at 0 and end at `length`. There is a block per tile.
+    // output is null. The core crate checks that the offsets never decrease, start at 0 and end at `length`. There is a block per tile.
     unsafe { function.launch(grid_of_blocks(tile_count), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
 
     let waves = MAX_BLOCKS_PER_SM * context.info().sm_count.max(1) as usize;

@@ -1,5 +1,6 @@
-//! Products of two matrices in compressed row format. Rows are classified by their number of products; each class has kernels that count
-//! the columns of its rows, and kernels that compute the elements. The call waits for the device twice, for the classes and for the length.
+//! Products of two matrices in compressed row format. Rows are classified by their number of products. Each class has kernels that count
+//! the columns of its rows, and kernels that compute the elements. The host waits for the device twice: for the classes that occur, and for
+//! the number of elements of the result.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ const COUNTERS: usize = 8;
 const TOTAL: usize = 0;
 const LARGE_ROWS: usize = 1;
 const HAS_CLASS: usize = 4;
-/// Classes of rows, as in sparse_product.cu.
+/// Classes of rows by their number of products, as in sparse_product.cu.
 const SMALL: usize = 1;
 const MEDIUM: usize = 2;
 /// Number of hash table entries of a small and of a medium row, as in sparse_product.cu.
@@ -106,12 +107,12 @@ impl Product<'_> {
         device::allocate(self.call, count.saturating_mul(item))
     }
 
-    /// Launches the kernel `name` in blocks of `threads` threads. `args` match its parameters.
+    /// Launches the kernel `name` in blocks of `threads` threads. `args` match the kernel's parameters.
     fn launch(&self, name: &str, grid: [u32; 3], threads: u32, args: &mut Args) -> Result<()> {
         let mut queue = || {
             let function = PRODUCT_SOURCE.kernel(self.context, name, &dtype_defines(self.dtype, self.index))?;
-            // SAFETY: each caller passes the parameters of its kernel. Arrays have the extents that the caller allocates, or that the call
-            // guarantees; kernels check every number in `indptr` and `indices` of the inputs.
+            // SAFETY: each caller passes the parameters of its kernel. All arrays have the extents that the kernel expects, and the kernels
+            // check every number in `indptr` and `indices` of the inputs.
             unsafe { function.launch(grid, [threads, 1, 1], 0, args.pointers()) }
         };
         queue().with_call_context(self.call)
@@ -221,7 +222,7 @@ impl Product<'_> {
         usize::try_from(total).map_err(|_| Error::value(self.call.op.name(), format!("a kernel counted {total} elements")))
     }
 
-    /// Returns the outputs, given the length and memory of each.
+    /// Returns [`Outcome::Done`] with `outputs`. Each output is given by its length in elements and its memory.
     fn finish(&self, outputs: [(usize, Arc<CudaBuffer>); 3]) -> Result<Outcome> {
         let buffers = outputs.each_ref().map(|(_, buffer)| buffer.clone());
         device::record_outputs(self.call, &buffers);

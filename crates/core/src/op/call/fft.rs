@@ -21,7 +21,7 @@ pub struct Fft<'a> {
     pub kind: FftKind,
     /// Whether the exponents are positive. `inverse` is false for [`FftKind::RealToComplex`] and true for [`FftKind::ComplexToReal`].
     pub inverse: bool,
-    /// Extents of the values. None is 0.
+    /// Extents of the values. No extent is 0.
     pub shape: &'a [usize],
     /// The transformed axes, at least one. They are distinct.
     pub axes: &'a [usize],

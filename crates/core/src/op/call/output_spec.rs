@@ -50,7 +50,7 @@ impl OutputSpec {
     /// Returns the specification of an output in C order.
     ///
     /// # Errors
-    /// A size that overflows.
+    /// [`Error::Shape`](crate::Error::Shape) if the size overflows.
     pub fn contiguous(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
         Ok(OutputSpec::new(dtype, Layout::contiguous(shape)?))
     }

@@ -16,7 +16,7 @@ pub struct Random {
     pub key: u64,
     /// Counter of the first Philox block that the call uses.
     pub first_block: u64,
-    /// Number of the random stream. Each jump of a generator increases it by 1.
+    /// Number of the random stream, which is the fourth word of the Philox counter. Each jump of a generator increases the number by 1.
     pub stream: u32,
     /// The distribution of the numbers.
     pub distribution: Distribution,
@@ -89,7 +89,7 @@ pub enum Sampler {
 }
 
 impl Sampler {
-    /// The distributions.
+    /// All distributions.
     pub const ALL: [Sampler; 8] = [
         Sampler::StandardGamma,
         Sampler::Poisson,
@@ -110,7 +110,7 @@ impl Sampler {
         }
     }
 
-    /// Returns whether the numbers are whole.
+    /// Returns whether the distribution produces only integers.
     pub fn is_discrete(self) -> bool {
         !matches!(self, Sampler::StandardGamma | Sampler::HalfTangentOfVonMises)
     }
@@ -152,7 +152,7 @@ impl UniformScaling {
             _ => bf16::from_bits(bits_of_next_below(bf16::from_f64(high).to_bits())).into(),
         };
         let limit = if low < high { below.max(round(low)) } else { round(low) };
-        // The operations are float32 for float16 and bfloat16, too.
+        // Numbers of float16 and bfloat16 are also scaled in float32.
         let (round, max) = if dtype == DType::F64 { (None, f64::MAX) } else { (Some(|x: f64| f64::from(x as f32)), f32::MAX.into()) };
         let [low, high] = [low, high].map(|x| round.map_or(x, |round| round(x)));
         let factor = if (high - low).abs() > max { 2.0 } else { 1.0 };

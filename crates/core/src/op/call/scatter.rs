@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Capability, Family, Op};
 
-/// A request to write values to those rows of an existing array that indices select. A row is the part of the region at one index along its
-/// first axis.
+/// A request to write values to those rows of an existing array that indices select. A row is the slice of [`Scatter::region`] at one index
+/// along the first axis.
 ///
 /// The output has a target, and elements outside the selected rows keep their values. The first input holds the indices of the rows: 1-D,
 /// C-contiguous, int32 or int64. Negative indices count from the end. The kernel checks the indices: one out of bounds is an error. The
@@ -33,9 +33,9 @@ pub struct Scatter<'a> {
 pub enum ScatterRows {
     /// The values have the shape of the region, with the number of indices as the first extent. Their strides may be 0.
     ///
-    /// If an index occurs several times, its values apply in order: without an operation, the last one is stored. Kernels that declare
-    /// [`Capability::ReproducibleScatterSum`] or [`Capability::UnorderedScatterSum`] may instead add the values in another order, if
-    /// [`Scatter::needs`] requests it.
+    /// If an index occurs several times, its values are combined in order; without [`Scatter::combine`], the last value is stored. Kernels
+    /// that declare [`Capability::ReproducibleScatterSum`] or [`Capability::UnorderedScatterSum`] may instead add the values in another
+    /// order, if [`Scatter::needs`] requests that capability.
     Indexed,
     /// Like [`ScatterRows::Indexed`], but no index occurs several times.
     Distinct,

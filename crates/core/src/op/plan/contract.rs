@@ -111,8 +111,8 @@ impl ContractPlan {
         })
     }
 
-    /// Returns the axis order, outermost first, in which to pack an operand: the modes of each group are adjacent, so that they
-    /// merge to one axis.
+    /// Returns the axis order, outermost first, in which an operand is copied before a matrix product: the modes of each group are
+    /// adjacent, so that they merge to one axis.
     ///
     /// The order is batch, m, k for operand a, and batch, k, n for operand b (`of_b`).
     pub fn packed_operand_order(&self, of_b: bool) -> Dims {

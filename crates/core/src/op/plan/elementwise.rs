@@ -53,7 +53,7 @@ impl LoopPlan {
     }
 }
 
-/// Returns the outer axis along which an operand has stride 1 or -1, if the magnitude of its stride along the innermost axis is larger.
+/// Returns the outer axis along which an operand has stride 1 or -1, if its stride along the innermost axis has a magnitude above 1.
 ///
 /// Such an operand may be a transposed array. A loop in the plan's order would use only one element of each cache line of the operand. A
 /// loop that is tiled over both axes uses all elements of a cache line.
@@ -99,7 +99,7 @@ pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
     (dims, strides)
 }
 
-/// Returns the axis order of an elementwise output, outermost first: that of the inputs, as in NumPy's order "K".
+/// Returns the axis order of an elementwise output, outermost first: the axis order of the inputs, as in NumPy's order "K".
 ///
 /// The order is C order if the inputs have different orders, if all inputs are broadcast, or if an input of full size is C-contiguous.
 pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {

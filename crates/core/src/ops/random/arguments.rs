@@ -38,8 +38,8 @@ pub(super) fn read_size(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
 
-/// Calls `draw` with the generator that the argument `seed` selects. This is `seed` itself if it is a generator, else a new generator with
-/// this seed. Without `seed`, it is the process-wide generator.
+/// Calls `draw` with the generator that the argument `seed` selects. If `seed` is a generator, that generator is used. Any other `seed`
+/// gives a new generator with this seed. Without `seed`, the process-wide generator is used.
 pub(super) fn with_generator<T>(args: &Args, draw: impl FnOnce(&Generator) -> Result<T>) -> Result<T> {
     let drawn = match args.get("seed") {
         None => draw(&SHARED_GENERATOR),

@@ -56,7 +56,8 @@ impl Generator {
             let numbers = add(multiply(self.draw_unit_uniform(&shape)?, span)?, &ends[0])?.astype(dtype)?;
             let [low, high] = [to_array(&ends[0], dtype)?, to_array(&ends[1], dtype)?];
             check_all(isfinite(&high)?, "the range is out of bounds for the dtype")?;
-            // Rounding can reach the upper end. The largest number below it differs from it by half a unit or one unit in the last place.
+            // Rounding can give `high`, which the range excludes. Such a number becomes the largest number of the dtype below `high`, which
+            // is half a unit or one unit in the last place smaller.
             let digits = match dtype {
                 DType::F16 => f16::MANTISSA_DIGITS,
                 DType::BF16 => bf16::MANTISSA_DIGITS,

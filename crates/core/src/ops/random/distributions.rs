@@ -1,4 +1,5 @@
-//! The declarations of the distributions. Each declares a method of [`Generator`], and a function that uses the process-wide generator.
+//! Declares the distributions of single numbers. For each distribution, there is a method of [`Generator`] and a function that uses the
+//! process-wide generator.
 
 use cuprum_macros::numpy;
 
@@ -17,15 +18,15 @@ macro_rules! distributions {
     ($($(#[$($doc:tt)*])+ $signature:literal $name:ident($($parameter:ident),*), $example:literal;)*) => {
         /// # Distributions
         ///
-        /// Parameters are numbers or arrays, which broadcast. The shape of the result is `size`, to which they must broadcast; the size
-        /// `()` stands for the shape that they broadcast to. Numbers are float64 unless stated. Parameters that are arrays are
-        /// checked, which waits for the device.
+        /// The parameters are numbers or arrays that must broadcast to `size`, the shape of the result. The size `()` stands for the shape
+        /// that the parameters broadcast to. Numbers are float64 unless stated. Parameters that are arrays are checked, which waits for the
+        /// device.
         impl Generator {
             $(
                 $(#[$($doc)*])+
                 ///
                 /// # Errors
-                /// Parameters out of range or complex, a size that they do not broadcast to, or too little memory.
+                /// Parameters out of range or complex, parameters that do not broadcast to `size`, or too little memory.
                 ///
                 /// # Examples
                 /// ```
@@ -52,7 +53,7 @@ macro_rules! distributions {
             /// The process-wide generator draws the numbers. [`Generator`] has a method of the same name.
             ///
             /// # Errors
-            /// Parameters out of range or complex, a size that they do not broadcast to, or too little memory.
+            /// Parameters out of range or complex, parameters that do not broadcast to `size`, or too little memory.
             ///
             /// # Examples
             /// ```

@@ -41,8 +41,8 @@ impl Generator {
 
     /// Returns logarithms of numbers of the gamma distribution of scale 1.
     ///
-    /// A gamma number of shape `a + 1` times `u^(1 / a)` has shape `a` (Marsaglia and Tsang, 2000). Its logarithm is finite even if the
-    /// number itself underflows.
+    /// A gamma number of shape `a + 1`, multiplied by `u^(1 / a)` for a uniform number `u`, has shape `a` (Marsaglia and Tsang, 2000). The
+    /// logarithm of the product is finite even if the product underflows.
     pub(super) fn draw_log_gamma(&self, shape: &Operand, size: &[usize]) -> Result<NdArray> {
         let larger = self.draw_gamma(&add_number(shape, 1.0)?, size)?;
         subtract(log(larger)?, divide(self.draw_exponential(size)?, shape)?)
@@ -267,7 +267,7 @@ pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> R
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [real_parameter(n, "n", &POSITIVE)?, real_parameter(p, "p", &POSITIVE_PROBABILITY)?];
     let size = result_shape(&pair, size)?;
-    // The check follows the multiplication, so that it also rejects a mean that the gamma number makes too large.
+    // The mean is checked after the multiplication, because the gamma number can make the mean too large.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
     let mean = real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN)?;
     g.draw_integers(Sampler::Poisson, &[mean], &size)

@@ -35,7 +35,7 @@ fn array_parameter(value: Operand) -> Result<NdArray> {
     }
 }
 
-/// Returns the extent of the last axis of `a`, along which the vectors are.
+/// Returns the length of the vectors in the last axis of `a`.
 fn vector_length(a: &NdArray, name: &str) -> Result<usize> {
     a.shape().last().copied().ok_or_else(|| Error::value("random", format!("{name} must be at least 1-dimensional")))
 }
@@ -124,7 +124,7 @@ fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) ->
     if n == 0 {
         return g.draw_normal(&shape);
     }
-    // As in NumPy, the tolerance is 1e-8, relative to the largest eigenvalue if that is above 1.
+    // As in NumPy, the tolerance for asymmetries and negative eigenvalues is 1e-8, relative to the largest eigenvalue if that is above 1.
     let (values, vectors) = eigh(&cov, Triangle::Lower)?;
     let largest = abs(&values)?.max(())?.item_as::<f64>()?;
     let tolerance = 1e-8 * largest.max(1.0);

@@ -32,7 +32,7 @@ pub(super) const POISSON_MEAN: Interval =
 /// Valid numbers of items in a population, for `hypergeometric`. The upper limit is NumPy's.
 pub(super) const COUNT_OF_ITEMS: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
-/// Returns a parameter in float64 whose values must be in `interval`. Waits for the device if it is an array.
+/// Returns the parameter `value` in float64. Returns an error if a value is not in `interval`. Waits for the device if `value` is an array.
 pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
     let error = || Error::value("random", interval.message.replace("{}", name));
     match value {
@@ -44,7 +44,7 @@ pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) ->
         Operand::Array(a) if a.dtype().is_complex() => Err(Error::dtype("random", format!("'{name}' must be real"), &[a.dtype()])),
         Operand::Array(a) => {
             let a = a.astype(DType::F64)?;
-            // The smallest and the largest value are NaN if any value is.
+            // The minimum and the maximum are NaN if any value is NaN.
             if a.size() > 0 && !((interval.contains)(a.min(())?.item_as()?) && (interval.contains)(a.max(())?.item_as()?)) {
                 return Err(error());
             }
@@ -53,7 +53,7 @@ pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) ->
     }
 }
 
-/// Returns a parameter as whole numbers in float64, which must be in `interval`. Fractions are truncated, as NumPy does.
+/// Returns the parameter `value` in float64, truncated to whole numbers as in NumPy. Returns an error if a value is not in `interval`.
 pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
     Ok(match real_parameter(value, name, interval)? {
         Operand::Scalar(number) => number.as_f64().trunc().into(),

@@ -75,16 +75,16 @@ impl Generator {
         self.draw(INTEGERS, shape, DType::U64, Distribution::Integers { low: 0, span: 0 })
     }
 
-    /// Returns the integers `0..count` in random order, as int64: the order that sorts random 64-bit keys. Equal keys occur with a
-    /// probability below `count^2 / 2^65`, and keep their order.
+    /// Returns the int64 integers `0..count` in random order, by sorting random 64-bit keys. With a probability below `count^2 / 2^65`, two
+    /// keys are equal. Integers with equal keys keep their order.
     fn draw_permutation(&self, count: usize) -> Result<NdArray> {
         self.draw_u64(&[count])?.argsort(0)
     }
 
     /// Returns random elements of `a`, or random slices along `axis` (`numpy.random.Generator.choice`). An integer n stands for `0..n`.
     ///
-    /// With `replace`, an element can be chosen more than once. `p` has the probability of each element; without it they are equal.
-    /// The size `()` chooses one element. Without replacement, the chosen elements are in random order.
+    /// With `replace`, an element can be chosen more than once. `p` holds the probability of each element. By default, all probabilities
+    /// are equal. The size `()` chooses one element. Without replacement, the chosen elements are in random order.
     /// A choice without replacement sorts a random key of each element. With `p`, the keys are exponential numbers divided by the
     /// probabilities (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006).
     ///

@@ -49,7 +49,7 @@ pub(super) fn entropy() -> u64 {
     }
 }
 
-/// Appends the 64-bit words of a seed, the low one first: a non-negative integer, or a sequence or an array of them.
+/// Appends the 64-bit words of a seed, the low word first. A seed is a non-negative integer, or a sequence or an array of such integers.
 fn append_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result<()> {
     let mut push = |number: i128| {
         let number = u128::try_from(number).map_err(|_| Error::value(op, "expected non-negative integer"))?;

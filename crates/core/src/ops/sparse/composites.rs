@@ -98,7 +98,7 @@ fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usiz
     by_column.take(&row.take(&by_column, 0)?.argsort(0)?, 0)
 }
 
-/// Computes dot products of pairs of rows, for one block of positions at a time.
+/// Computes dot products of pairs of rows, for a limited number of positions at a time.
 pub(super) fn sample(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, a, b] = input_arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
@@ -148,7 +148,7 @@ pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Param
     let mut x = full_on_device(b.device(), b.shape(), 0.into(), b.dtype())?;
     for done in 1..=n.saturating_add(1) {
         let next = step(&x)?;
-        // NaN differs from itself, so solving takes all steps if the solution contains NaN.
+        // NaN differs from itself. If the solution contains NaN, the test for convergence fails and the loop takes all steps.
         let is_test = done.is_multiple_of(STEPS_PER_TEST) || done > n;
         if is_test && x.equal(&next)?.all(())?.item()?.as_bool() {
             break;

@@ -32,7 +32,7 @@ fn check_form(case: &Case, t: &HostMatrix) -> Result<(), String> {
     let below = |i: usize| i + 1 < n && t.at(i + 1, i) != Complex::ZERO;
     let is_block = |i: usize| {
         let product = t.at(i, i + 1).re * t.at(i + 1, i).re;
-        // The product may underflow.
+        // The product of the two off-diagonal elements may underflow to 0, so their signs are compared.
         let signs_differ = t.at(i, i + 1).re.signum() != t.at(i + 1, i).re.signum() && product <= 0.0;
         !case.dtype.is_complex() && t.at(i, i) == t.at(i + 1, i + 1) && signs_differ && !below(i + 1) && (i == 0 || !below(i - 1))
     };
@@ -82,7 +82,8 @@ pub fn check_functions(case: Case) -> Result<(), String> {
         let shifted = HostMatrix::from_fn(n, n, |i, j| x.at(i, j) - if i == j { shift } else { 0.0 });
         let power = exponential(&shifted);
         let power = HostMatrix::from_fn(n, n, |i, j| power.at(i, j) * a.norm());
-        // The error of an element of the logarithm is relative to the norm, and its exponential magnifies it by the norm of the matrix.
+        // The error of an element of the logarithm is relative to the norm of the logarithm. The exponential multiplies this error by the
+        // norm of the matrix.
         case.check("logm", a.minus(&power).norm(), a.norm() * (1.0 + x.norm()))?;
     }
     Ok(())

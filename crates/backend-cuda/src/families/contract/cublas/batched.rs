@@ -99,7 +99,8 @@ impl Blas {
         // cuBLAS writes the negative position of an invalid argument to this number, which is in host memory.
         let mut invalid = 0;
         let (on, _workspace) = self.lock_handle()?;
-        // SAFETY: as in `lu_batched`. The out-pointer `invalid` is a local, which cuBLAS writes during the call.
+        // SAFETY: this thread holds the locked handle, and the caller guarantees that the addresses are valid. The out-pointer `invalid` is
+        // a local.
         let code = unsafe {
             (self.api.batched_lu.getrs[at])(on.handle, form as c_int, n, k, factors, n, pivots, as_c_pointer(b), n, &mut invalid, count)
         };
