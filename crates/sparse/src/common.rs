@@ -65,7 +65,7 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
 }
 
 /// Returns int32 if all elements of `a` fit in int32, else int64.
-fn narrowest_index_dtype(a: &NdArray) -> Result<DType> {
+pub(crate) fn narrowest_index_dtype(a: &NdArray) -> Result<DType> {
     if a.dtype().can_cast_safe(DType::I32) || a.size() == 0 {
         return Ok(DType::I32);
     }

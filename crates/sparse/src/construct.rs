@@ -6,7 +6,7 @@ use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, con
 
 use crate::arguments::{convert_to_requested_format, shape_argument, with_named_errors};
 use crate::common::{check_value_dtype, index_dtype, index_range};
-use crate::convert::to_coo;
+use crate::convert::{astype, to_coo};
 use crate::object::from_value;
 use crate::{CooArray, DiaArray, Sparse, SparseArray};
 
@@ -26,7 +26,13 @@ use crate::{CooArray, DiaArray, Sparse, SparseArray};
 #[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| with_named_errors(args, eye_from_args))]
 pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray> {
     check_value_dtype("eye_array", dtype)?;
-    DiaArray::new(&ones([1, columns], dtype)?, &NdArray::from_slice(&[k])?.astype(index_dtype(&[rows, columns]))?, [rows, columns])
+    DiaArray::new(&ones([1, columns], dtype)?, &offset_array(&[k], [rows, columns])?, [rows, columns])
+}
+
+/// Returns the offsets of diagonals in the index dtype of `shape`, or in int64 if an offset does not fit.
+fn offset_array(offsets: &[i64], shape: [usize; 2]) -> Result<NdArray> {
+    let fits = offsets.iter().all(|&k| i32::try_from(k).is_ok());
+    NdArray::from_slice(offsets)?.astype(if fits { index_dtype(&shape) } else { DType::I64 })
 }
 
 /// Returns an array with the given diagonals (`scipy.sparse.diags_array`), in DIA format.
@@ -79,7 +85,7 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
         let before = if length == 0 { shape[1] } else { above };
         rows.push(concat([&fill(before)?, &values, &fill(shape[1] - before - length)?], 0)?);
     }
-    let offsets = with_device(device, || NdArray::from_slice(offsets))?.astype(index_dtype(&shape))?;
+    let offsets = with_device(device, || offset_array(offsets, shape))?;
     DiaArray::new(&cuprum_core::stack(&rows, 0)?, &offsets, shape)
 }
 
@@ -163,7 +169,7 @@ fn first_occurrences(a: &NdArray) -> Result<NdArray> {
 /// assert_eq!(vstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0], [1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, vstack_from_args))]
+#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, |args| stack_from_args(args, vstack)))]
 pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
     Ok(join("vstack", arrays, 0)?.to_csr()?.into())
 }
@@ -182,7 +188,7 @@ pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
 /// assert_eq!(hstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0, 1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, hstack_from_args))]
+#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, |args| stack_from_args(args, hstack)))]
 pub fn hstack(arrays: &[SparseArray]) -> Result<SparseArray> {
     Ok(join("hstack", arrays, 1)?.to_csr()?.into())
 }
@@ -287,12 +293,10 @@ fn block_arguments(args: &Args) -> Result<Vec<SparseArray>> {
     items.iter().map(read).collect()
 }
 
-fn vstack_from_args(args: &Args) -> Result<Value> {
-    convert_to_requested_format(args, vstack(&block_arguments(args)?)?)
-}
-
-fn hstack_from_args(args: &Args) -> Result<Value> {
-    convert_to_requested_format(args, hstack(&block_arguments(args)?)?)
+fn stack_from_args(args: &Args, stack: fn(&[SparseArray]) -> Result<SparseArray>) -> Result<Value> {
+    let joined = stack(&block_arguments(args)?)?;
+    let joined = args.dtype("dtype")?.map_or(Ok(joined.clone()), |dtype| astype(&joined, dtype))?;
+    convert_to_requested_format(args, joined)
 }
 
 fn kron_from_args(args: &Args) -> Result<Value> {

@@ -8,7 +8,7 @@ use cuprum_core::{Args, DType, Device, Error, NdArray, Result, Value, conj, nump
 use crate::SparseArray;
 use crate::arguments::with_named_errors;
 use crate::common::contiguous_stored;
-use crate::solve::{LinearOperator, norm, solver_dtype};
+use crate::solve::{LinearOperator, machine_epsilon, norm, solver_dtype};
 
 /// The eigenvalues that [`eigsh`] returns (`which=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub struct LanczosOptions<'a> {
 /// Applications 22, 2000.
 ///
 /// # Errors
-/// [`Error::LinAlg`] if the values have not converged after the maximum number of restarts. A matrix that is not square, `k` or `ncv` out
-/// of range, float16 and bfloat16, and errors of the products.
+/// [`Error::LinAlg`] if the values have not converged after the maximum number of restarts, or if a product is not finite. A matrix that is
+/// not square, `k` or `ncv` out of range, a starting vector of zeros, float16 and bfloat16, and errors of the products.
 ///
 /// # Examples
 /// ```
@@ -77,8 +77,12 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         return Err(Error::value(OP, format!("ncv must be greater than k = {k}, not {ncv}")));
     }
     let start = starting_vector(OP, a, n, dtype, options)?;
-    let mut basis = Basis::new(a, dtype, contiguous_stored(&start.divide(norm(&start)?)?)?);
-    let epsilon = if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let size = norm(&start)?;
+    if size == 0.0 || !size.is_finite() {
+        return Err(Error::value(OP, "the norm of v0 must be finite and not zero"));
+    }
+    let mut basis = Basis::new(a, dtype, contiguous_stored(&start.divide(size)?)?);
+    let epsilon = machine_epsilon(dtype);
     let accuracy = if options.tol > 0.0 { options.tol } else { epsilon };
     let maxiter = options.maxiter.unwrap_or(n.saturating_mul(10)).max(1);
     for _ in 0..maxiter {
@@ -172,8 +176,10 @@ impl<'a> Basis<'a> {
             }
             self.projection.push(row);
             residual = norm(&rest)?;
-            let epsilon = if self.dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
-            if residual > before * epsilon && residual > 0.0 {
+            if !residual.is_finite() {
+                return Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::NotFinite, matrix: 0, batch: 1 });
+            }
+            if residual > before * machine_epsilon(self.dtype) && residual > 0.0 {
                 self.next = Some(contiguous_stored(&rest.divide(residual)?)?);
             } else {
                 self.next = self.random_orthogonal_vector()?;
@@ -271,9 +277,9 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
         return Err(Error::value(OP, format!("k must be from 1 to {}, not {k}; svd returns all values", m.min(n).saturating_sub(1))));
     }
     let is_tall = m >= n;
-    let gram = Gram { a, is_tall };
+    let gram = Gram::new(OP, a, is_tall)?;
     let (squares, vectors) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
-    let values = contiguous_stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
+    let values = contiguous_stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?.divide(gram.scale)?)?;
     // `vectors` holds one set of singular vectors. The other set is `a @ vectors` if `a` is tall, else `a.H @ vectors`, with each column
     // normalised.
     let columns: Vec<NdArray> = (0..k)
@@ -290,10 +296,26 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     Ok((contiguous_stored(&u)?, values, contiguous_stored(&vh)?))
 }
 
-/// The Gram matrix of `a` as a linear operator: `a.H @ a` if `a` is tall, else `a @ a.H`.
+/// The Gram matrix of `scale * a` as a linear operator: `scale**2 * a.H @ a` if `a` is tall, else `scale**2 * a @ a.H`.
 struct Gram<'a> {
     a: &'a dyn LinearOperator,
     is_tall: bool,
+    /// A power of two. It keeps the squares of the singular values within the range of the dtype.
+    scale: f64,
+}
+
+impl<'a> Gram<'a> {
+    /// Creates the operator. A product with a random vector estimates the norm of `a`.
+    fn new(op: &'static str, a: &'a dyn LinearOperator, is_tall: bool) -> Result<Gram<'a>> {
+        let unscaled = Gram { a, is_tall, scale: 1.0 };
+        let dtype = solver_dtype(op, a.element_type())?;
+        let probe = starting_vector(op, a, unscaled.extents()[0], dtype, &LanczosOptions::default())?;
+        let probe = contiguous_stored(&probe.divide(norm(&probe)?)?)?;
+        let size = norm(&contiguous_stored(&if is_tall { a.matvec(&probe)? } else { a.rmatvec(&probe)? })?)?;
+        let limit = if dtype.real() == DType::F32 { 126.0 } else { 1022.0 };
+        let scale = if size > 0.0 { 2f64.powi(-size.log2().round().clamp(-limit, limit) as i32) } else { 1.0 };
+        Ok(Gram { scale, ..unscaled })
+    }
 }
 
 impl LinearOperator for Gram<'_> {
@@ -308,7 +330,8 @@ impl LinearOperator for Gram<'_> {
         self.a.vector_device()
     }
     fn matvec(&self, v: &NdArray) -> Result<NdArray> {
-        if self.is_tall { self.a.rmatvec(&self.a.matvec(v)?) } else { self.a.matvec(&self.a.rmatvec(v)?) }
+        let scaled = |product: NdArray| product.multiply(self.scale);
+        scaled(if self.is_tall { self.a.rmatvec(&scaled(self.a.matvec(v)?)?) } else { self.a.matvec(&scaled(self.a.rmatvec(v)?)?) }?)
     }
     fn rmatvec(&self, v: &NdArray) -> Result<NdArray> {
         self.matvec(v)

@@ -140,7 +140,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
 /// Returns `op(a, scalar)`, or `op(scalar, a)` if `is_reflected`, computed only at the stored elements of `a`.
 ///
 /// # Errors
-/// `op(0, scalar)` is not zero.
+/// `op(0, scalar)`, or `op(scalar, 0)` if `is_reflected`, is not zero. Products and quotients by `scalar` are exempt.
 pub(crate) fn with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected: bool) -> Result<SparseArray> {
     let apply = |values: NdArray| {
         let (values, scalar) = (Operand::Array(values), Operand::Scalar(scalar));
@@ -148,7 +148,8 @@ pub(crate) fn with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected:
     };
     let at_zero = apply(NdArray::scalar_as(0, a.dtype())?)?.item()?;
     // As in SciPy, zeros that are not stored remain zero, even for products with infinity or NaN and quotients by zero.
-    if at_zero.as_bool() && ![MULTIPLY, DIVIDE].contains(&op) {
+    let keeps_zeros = op == MULTIPLY || (op == DIVIDE && !is_reflected);
+    if at_zero.as_bool() && !keeps_zeros {
         let message = format!("the result of a zero is {at_zero:?}, so the result is not sparse; use to_dense");
         return Err(Error::value(op.name(), message));
     }

@@ -5,7 +5,7 @@ use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::{Args, Array, DType, Error, NdArray, Result, Value, numpy};
 
 use crate::arguments::{convert_to_requested_format, shape_argument, two_extents, with_named_errors};
-use crate::common::index_dtype;
+use crate::common::narrowest_index_dtype;
 use crate::object::from_value;
 use crate::reductions::{self, NormOrder};
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, convert, products, slicing};
@@ -64,8 +64,8 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
     let op = args.op();
     let (shape, dtype) = (shape_argument(args)?, args.dtype("dtype")?);
     let narrow = |a: &NdArray| {
-        let fits = a.size() == 0 || a.dtype() == DType::I32 || a.abs()?.max(())?.item()?.as_int().is_some_and(|n| n <= i32::MAX.into());
-        if a.dtype().is_int() && fits { a.astype(DType::I32) } else { Ok(a.clone()) }
+        let fits = a.dtype().is_int() && narrowest_index_dtype(a)? == DType::I32;
+        if fits { a.astype(DType::I32) } else { Ok(a.clone()) }
     };
     let made: SparseArray = match Source::new(args)? {
         Source::Sparse(a) => convert::to_format(&a, format)?,
@@ -98,7 +98,8 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
         Source::Diagonals([data, offsets]) if format == Format::Dia => {
             let shape = shape.ok_or_else(|| Error::value(op, "diagonals need a shape"))?;
             let data = if data.ndim() < 2 { data.reshape((1, -1))? } else { data };
-            DiaArray::new(&data, &offsets.astype(index_dtype(&shape))?, shape)?.into()
+            let offsets = if offsets.dtype().is_int() { offsets } else { offsets.astype(DType::I64)? };
+            DiaArray::new(&data, &narrow(&offsets)?, shape)?.into()
         }
         Source::Diagonals(_) => return Err(Error::value(op, "expected (data, (row, column)) or (data, indices, indptr)")),
     };

@@ -331,7 +331,8 @@ impl Header {
             return Err(lines.error("the file is too short for its declared sizes"));
         }
         let mut elements = Elements::with_capacity(0)?;
-        for column in 0..columns {
+        // Columns without rows have no lines, so their number is not limited by the size of the file.
+        for column in 0..if rows == 0 { 0 } else { columns } {
             for row in first_row(column)..rows {
                 let line = lines.next_data().ok_or_else(|| lines.error("the file ends before all elements"))?;
                 let mut words = Words(line);

@@ -122,9 +122,14 @@ fn apply_to_sparse_pair(function: &str, a: &SparseArray, b: &SparseArray) -> Res
 /// Applies the binary operator `function` to a sparse array and a second operand, a dense array or a number. `is_reflected` states that the
 /// sparse array is the right operand.
 fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected: bool) -> Result<Value> {
-    let operand = match other.operand("sparray")? {
-        Operand::Array(b) if b.ndim() == 0 => Operand::Scalar(b.item()?),
-        operand => operand,
+    let promoted;
+    let (a, operand) = match other.operand("sparray")? {
+        // A 0-d array takes part in type promotion, unlike a number.
+        Operand::Array(b) if b.ndim() == 0 => {
+            promoted = convert::astype(a, a.dtype().promote(b.dtype()))?;
+            (&promoted, Operand::Scalar(b.item()?))
+        }
+        operand => (a, operand),
     };
     match (function, operand) {
         ("matmul", Operand::Array(b)) if is_reflected => products::dense_times(a, &b).map(Value::Array),

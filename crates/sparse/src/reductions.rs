@@ -130,7 +130,12 @@ pub(crate) fn diagonal(a: &SparseArray, k: i64) -> Result<NdArray> {
 
 pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<NdArray> {
     const OP: &str = "norm";
-    let wide = if a.dtype().is_inexact() { a.clone() } else { crate::convert::astype(a, DType::F64)? };
+    let dtype = match (order, axis) {
+        (NormOrder::Frobenius, _) if !a.dtype().is_inexact() => DType::F64,
+        (NormOrder::Infinity | NormOrder::MinusInfinity, Some(_)) => a.dtype(),
+        _ => a.dtype().sum_dtype(),
+    };
+    let wide = crate::convert::astype(a, dtype)?;
     let magnitudes = |inner: Compressed| inner.with_data(inner.data.abs()?);
     let length = |inner: Compressed| inner.with_data(inner.data.multiply(&inner.data)?)?.row_sums()?.sqrt();
     let Some(axis) = axis else {

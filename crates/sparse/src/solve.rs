@@ -23,7 +23,7 @@ use crate::common::{contiguous_stored, filled};
 /// A solver ends when the norm of the residual `b - a @ x` is at most `max(rtol * norm(b), atol)`.
 #[derive(Clone, Copy)]
 pub struct SolverOptions<'a> {
-    /// Starting vector of the iteration; zeros by default.
+    /// Starting vector of the iteration; zeros by default, and if `b` is zero.
     pub x0: Option<&'a NdArray>,
     /// Relative tolerance: 1e-5 by default.
     pub rtol: f64,
@@ -74,20 +74,22 @@ impl<'a> System<'a> {
             return Err(Error::shape(op, "a square matrix (n, n) and a vector (n) are needed", &[&[rows, columns], b.shape()]));
         }
         let dtype = solver_dtype(op, a.element_type().promote(b.dtype()))?;
+        let b = contiguous_stored(&b.astype(dtype)?)?;
+        let b_norm = norm(&b)?;
         let x = match options.x0 {
             Some(x) if x.shape() != b.shape() => {
                 return Err(Error::shape(op, "x0 has the shape of b", &[x.shape(), b.shape()]));
             }
-            Some(x) => contiguous_stored(&x.astype(dtype)?)?,
-            None => filled(b.device(), b.shape(), 0, dtype)?,
+            // The relative tolerance of a zero `b` is zero, which an iteration from x0 rarely meets.
+            Some(x) if b_norm != 0.0 => contiguous_stored(&x.astype(dtype)?)?,
+            _ => filled(b.device(), b.shape(), 0, dtype)?,
         };
         if let Some(m) = options.preconditioner
             && m.extents() != [rows, rows]
         {
             return Err(Error::shape(op, "the preconditioner has the shape of the matrix", &[&m.extents(), &[rows, rows]]));
         }
-        let b = contiguous_stored(&b.astype(dtype)?)?;
-        let tolerance = (options.rtol * norm(&b)?).max(options.atol);
+        let tolerance = (options.rtol * b_norm).max(options.atol);
         let maxiter = options.maxiter.unwrap_or(rows.saturating_mul(10));
         Ok(System { a, b, x, tolerance, maxiter, preconditioner: options.preconditioner })
     }
@@ -110,7 +112,9 @@ impl<'a> System<'a> {
     }
 
     fn finish(self, iterations: usize, residual_norm: f64) -> Solution {
-        Solution { has_converged: residual_norm <= self.tolerance, x: self.x, iterations, residual_norm }
+        // An infinite `b` has an infinite tolerance.
+        let has_converged = residual_norm.is_finite() && residual_norm <= self.tolerance;
+        Solution { has_converged, x: self.x, iterations, residual_norm }
     }
 }
 
@@ -123,10 +127,27 @@ pub(crate) fn solver_dtype(op: &'static str, dtype: DType) -> Result<DType> {
     }
 }
 
-/// Returns the Euclidean norm of a vector.
+/// Returns the distance from 1 to the next number of the real dtype of `dtype`, a float or complex dtype.
+pub(crate) fn machine_epsilon(dtype: DType) -> f64 {
+    if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }
+}
+
+/// Returns the Euclidean norm of a vector: infinity if it exceeds the range of the dtype.
 pub(crate) fn norm(v: &NdArray) -> Result<f64> {
     let size = v.abs()?;
-    Ok(size.multiply(&size)?.sum(())?.sqrt()?.item()?.as_f64())
+    let root = |size: &NdArray| Ok::<f64, Error>(size.multiply(size)?.sum(())?.sqrt()?.item()?.as_f64());
+    let plain = root(&size)?;
+    // Squares below the normal numbers of the dtype make smaller norms inexact.
+    let (least, greatest) = if size.dtype() == DType::F32 { (1e-12, f64::from(f32::MAX)) } else { (1e-140, f64::MAX) };
+    if size.size() == 0 || (least..=greatest).contains(&plain) {
+        return Ok(plain);
+    }
+    let largest = size.max(())?.item()?.as_f64();
+    if largest == 0.0 || !largest.is_finite() {
+        return Ok(largest);
+    }
+    let scaled = root(&size.divide(largest)?)? * largest;
+    Ok(if scaled > greatest { f64::INFINITY } else { scaled })
 }
 
 /// Returns the inner product `sum(conj(a) * b)` of two vectors, as a 0-d array.
@@ -135,7 +156,7 @@ pub(crate) fn inner_product(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 }
 
 /// Calls a solver with the arguments `A`, `b`, `x0`, `rtol`, `atol`, `maxiter` and `M`. Returns a pair, as SciPy does: the solution, and 0
-/// if it has converged, else the number of iterations.
+/// if it has converged, else the number of iterations or 1.
 fn solve_from_args(args: &Args, solve: fn(&dyn LinearOperator, &NdArray, &SolverOptions) -> Result<Solution>) -> Result<Value> {
     let a = SparseArray::from_args(args, "A")?;
     let preconditioner = args.get("M").map(|_| SparseArray::from_args(args, "M")).transpose()?;
@@ -152,6 +173,6 @@ fn solve_from_args(args: &Args, solve: fn(&dyn LinearOperator, &NdArray, &Solver
     let b = args.array("b")?;
     let b = if b.ndim() == 2 { b.ravel()? } else { b };
     let solution = solve(&a, &b, &options)?;
-    let info = if solution.has_converged { 0 } else { solution.iterations };
+    let info = if solution.has_converged { 0 } else { solution.iterations.max(1) };
     Ok(Value::tuple([solution.x.into(), info.into()]))
 }

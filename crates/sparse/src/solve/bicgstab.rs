@@ -9,7 +9,7 @@ use crate::common::contiguous_stored;
 /// Solves `a @ x = b` by the stabilised method of biconjugate gradients (`scipy.sparse.linalg.bicgstab`).
 ///
 /// `a` is (n, n) and need not be symmetric, `b` is (n). Each iteration takes two products with `a`. Integers are converted to float64. The
-/// method ends early if its residuals become orthogonal to the first one (a breakdown).
+/// method ends early at a breakdown: a residual, or the product with a search direction, is orthogonal to the first residual.
 ///
 /// Source: Barrett et al., "Templates for the Solution of Linear Systems", section 2.3.8.
 ///
@@ -54,6 +54,10 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         let s = contiguous_stored(&r.subtract(v.multiply(&alpha)?)?)?;
         iterations += 1;
         let half = norm(&s)?;
+        // `alpha` is not finite if `v` is orthogonal to the first residual. This breakdown keeps the last approximation.
+        if !half.is_finite() {
+            break;
+        }
         if half <= system.tolerance {
             system.x = contiguous_stored(&system.x.add(p_hat.multiply(&alpha)?)?)?;
             return Ok(system.finish(iterations, half));
@@ -61,9 +65,13 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         let s_hat = system.precondition(&s)?;
         let t = contiguous_stored(&system.multiply(&s_hat)?)?;
         let omega = contiguous_stored(&inner_product(&t, &s)?.divide(inner_product(&t, &t)?)?)?;
+        let rest = contiguous_stored(&s.subtract(t.multiply(&omega)?)?)?;
+        let after = norm(&rest)?;
+        if !after.is_finite() {
+            break;
+        }
         system.x = contiguous_stored(&system.x.add(p_hat.multiply(&alpha)?)?.add(s_hat.multiply(&omega)?)?)?;
-        r = contiguous_stored(&s.subtract(t.multiply(&omega)?)?)?;
-        residual_norm = norm(&r)?;
+        (r, residual_norm) = (rest, after);
         if !omega.item()?.as_bool() {
             break;
         }

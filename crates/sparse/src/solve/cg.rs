@@ -43,11 +43,15 @@ pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Resul
         };
         let q = contiguous_stored(&system.multiply(&p)?)?;
         let alpha = contiguous_stored(&rho.divide(inner_product(&p, &q)?)?)?;
-        system.x = contiguous_stored(&system.x.add(p.multiply(&alpha)?)?)?;
-        r = contiguous_stored(&r.subtract(q.multiply(&alpha)?)?)?;
-        direction = Some((p, rho));
-        residual_norm = norm(&r)?;
+        let rest = contiguous_stored(&r.subtract(q.multiply(&alpha)?)?)?;
         iterations += 1;
+        let after = norm(&rest)?;
+        // Keeps the last approximation if the matrix maps the search direction to an orthogonal vector, or if a product overflows.
+        if !after.is_finite() {
+            break;
+        }
+        system.x = contiguous_stored(&system.x.add(p.multiply(&alpha)?)?)?;
+        (r, residual_norm, direction) = (rest, after, Some((p, rho)));
     }
     Ok(system.finish(iterations, residual_norm))
 }

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Args, Complex, NdArray, Result, Scalar, numpy, stack};
 
-use super::{LinearOperator, Solution, SolverOptions, System, norm, solve_from_args};
+use super::{LinearOperator, Solution, SolverOptions, System, machine_epsilon, norm, solve_from_args};
 use crate::arguments::with_named_errors;
 use crate::common::contiguous_stored;
 
@@ -38,14 +38,15 @@ pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Re
     let mut residual_norm = norm(&system.residual()?)?;
     while residual_norm > system.tolerance && iterations < system.maxiter {
         let steps = restart.min(system.maxiter - iterations);
+        let last = system.x.clone();
         iterations += cycle(&mut system, steps)?;
         let after = norm(&system.residual()?)?;
         // Stops after a restart without progress, because the next one would repeat it.
-        let is_stuck = after.is_nan() || after >= residual_norm;
-        residual_norm = after;
-        if is_stuck {
+        if after.is_nan() || after >= residual_norm {
+            system.x = last;
             break;
         }
+        residual_norm = after;
     }
     Ok(system.finish(iterations, residual_norm))
 }
@@ -54,6 +55,7 @@ pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Re
 fn cycle(system: &mut System, steps: usize) -> Result<usize> {
     let r = system.residual()?;
     let beta = norm(&r)?;
+    let epsilon = machine_epsilon(r.dtype());
     let mut basis = vec![contiguous_stored(&r.divide(beta)?)?];
     // The columns of the triangular matrix (the Hessenberg matrix after Givens rotations), and the rotated right-hand side.
     let mut columns: Vec<Vec<Complex<f64>>> = Vec::new();
@@ -86,18 +88,20 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
         rotations.push((c, s));
         columns.push(column);
         // If the new vector is in the span of the basis, the basis cannot be extended, so the iteration stops.
-        let has_ended = next <= before * f64::EPSILON || right[step + 1].norm() <= system.tolerance;
+        let has_ended = next <= before * epsilon || right[step + 1].norm() <= system.tolerance;
         if has_ended || step + 1 == steps {
             break;
         }
         basis.push(contiguous_stored(&w.divide(next)?)?);
     }
     let count = columns.len();
+    // A singular matrix has a pivot of zero, apart from rounding.
+    let least_pivot = columns.iter().enumerate().fold(0.0f64, |largest, (row, column)| largest.max(column[row].norm())) * 2.0 * epsilon;
     let mut weights = vec![Complex::new(0.0, 0.0); count];
     for row in (0..count).rev() {
         let known: Complex<f64> = (row + 1..count).map(|k| columns[k][row] * weights[k]).sum();
         let pivot = columns[row][row];
-        weights[row] = if pivot.norm() == 0.0 { Complex::new(0.0, 0.0) } else { (right[row] - known) / pivot };
+        weights[row] = if pivot.norm() <= least_pivot { Complex::new(0.0, 0.0) } else { (right[row] - known) / pivot };
     }
     let mut correction: Option<NdArray> = None;
     for (vector, &weight) in basis.iter().zip(&weights) {

@@ -3,7 +3,7 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::{Args, Error, NdArray, Result, Value, numpy};
 
-use super::{LinearOperator, norm, solver_dtype};
+use super::{LinearOperator, machine_epsilon, norm, solver_dtype};
 use crate::SparseArray;
 use crate::arguments::with_named_errors;
 use crate::common::{contiguous_stored, filled};
@@ -79,7 +79,7 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         return Err(Error::shape(OP, "b has one element for each row of the matrix", &[&[rows, columns], b.shape()]));
     }
     let dtype = solver_dtype(OP, a.element_type().promote(b.dtype()))?;
-    let epsilon = if dtype.real() == cuprum_core::DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let epsilon = machine_epsilon(dtype);
     let times = |v: &NdArray| a.matvec(v)?.astype(dtype);
     let times_adjoint = |v: &NdArray| a.rmatvec(v)?.astype(dtype);
     // Returns the norm of a vector, and the vector divided by its norm. A zero vector is returned unchanged.

@@ -52,6 +52,8 @@ fn unusual_but_valid_matrix_market_files() {
     assert_eq!(read("%%MatrixMarket matrix coordinate pattern general\n1 2 2\n1 1\n1 1\n"), array![[2.0, 0.0]]);
     assert_eq!(read("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 -7\n"), array![[-7i64]]);
     assert_eq!(read("%%MatrixMarket matrix coordinate real general\n0 3 0\n").shape(), [0, 3]);
+    // The time to read does not depend on a number of columns without rows.
+    assert_eq!(read("%%MatrixMarket matrix array real general\n0 1000000000000000000\n").shape(), [0, 1_000_000_000_000_000_000]);
 }
 
 #[test]

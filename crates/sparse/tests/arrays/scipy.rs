@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use cuprum_backend_cpu as _;
 use cuprum_core::ops::linalg::Triangle;
-use cuprum_core::{Array, DType, NdArray, Result, s};
+use cuprum_core::{Array, DType, NdArray, Result, array, s};
 use cuprum_sparse::{
     CsrArray, Format, LanczosOptions, LsqrOptions, NormOrder, SolverOptions, Sparse, SparseArray, SparseMath, Which, bicgstab, cg,
     connected_components, eigsh, gmres, kron, load_npz, lsqr, read_matrix_market, save_npz, shortest_path, svds, write_matrix_market,
@@ -71,9 +71,7 @@ fn arithmetic_products_and_reductions() -> Result<()> {
             check(a.tril(-1)?.to_dense()?, "tril");
             check(kron(&a.index(s![..3, ..4])?, &b.index(s![..2, ..3])?)?.to_dense()?, "kron");
             for (order, name) in [(NormOrder::Frobenius, "norm"), (NormOrder::One, "norm1"), (NormOrder::Infinity, "norm_inf")] {
-                // SciPy's norms of integers are integers or float64, as its sums of magnitudes are.
-                let (got, want) = (a.norm(order, None)?.astype(DType::F64)?, want(name).astype(DType::F64)?);
-                assert_close(&got, &want, epsilon.max(1e-15));
+                assert_close(&a.norm(order, None)?, &want(name), epsilon.max(1e-15));
             }
             if !want("a").dtype().is_complex() {
                 check(a.max(0)?, "max0");
@@ -134,6 +132,34 @@ fn linear_systems() -> Result<()> {
     let fit = lsqr(&csr("system/tall")?, &get("system/tall_right"), &exact)?;
     assert_close(&fit.x, &get("system/tall_solution"), 1e-8);
     assert!(fit.stop != 7 && fit.condition > 1.0);
+    Ok(())
+}
+
+#[test]
+fn breakdowns_and_values_that_are_not_finite() -> Result<()> {
+    let options = SolverOptions::default();
+    let definite = CsrArray::from_dense(&array![[2.0, 0.5], [0.5, 3.0]])?;
+    let not_finite = CsrArray::from_dense(&array![[2.0, 0.5], [0.5, f64::NAN]])?;
+    for solve in [cg, gmres, bicgstab] {
+        for b in [array![f64::NAN, 1.0], array![f64::INFINITY, 1.0]] {
+            assert!(!solve(&definite, &b, &options)?.has_converged);
+        }
+        assert!(!solve(&not_finite, &array![1.0, 1.0], &options)?.has_converged);
+        let zero = solve(&definite, &array![0.0, 0.0], &SolverOptions { x0: Some(&array![1.0, 1.0]), ..options })?;
+        assert!(zero.has_converged && zero.x == array![0.0, 0.0], "{zero:?}");
+    }
+    let large = cg(&definite, &array![1e20f32, 1e20], &options)?;
+    let residual = array![1e20f32, 1e20].subtract(definite.matmul(&large.x)?)?.abs()?.max(())?.item()?.as_f64();
+    assert!(!large.has_converged || residual < 1e16, "{large:?}");
+    for dtype in [DType::F32, DType::F64] {
+        let singular = CsrArray::from_dense(&array![[1.0, 1.0], [1.0, 1.0]].astype(dtype)?)?;
+        let solution = gmres(&singular, &array![1.0, 2.0].astype(dtype)?, &options)?;
+        assert!(!solution.has_converged);
+        assert_close(&solution.x, &array![0.5, 1.0].astype(dtype)?, 1e-6);
+    }
+    let rotation = CsrArray::from_dense(&array![[0.0, -1.0], [1.0, 0.0]])?;
+    let solution = bicgstab(&rotation, &array![1.0, 0.0], &options)?;
+    assert!(!solution.has_converged && solution.x == array![0.0, 0.0], "{solution:?}");
     Ok(())
 }
 
@@ -200,6 +226,36 @@ fn eigenvalues_and_singular_values() -> Result<()> {
     let identity = cuprum_sparse::eye_array(40, 40, 0, DType::F64)?;
     let (got, _) = eigsh(&identity, 3, Which::LargestMagnitude, &LanczosOptions::default())?;
     assert_close(&got, &NdArray::from_slice(&[1.0, 1.0, 1.0])?, 1e-14);
+    Ok(())
+}
+
+#[test]
+fn eigenvalues_and_singular_values_of_any_scale() -> Result<()> {
+    let options = LanczosOptions::default();
+    let diagonal = |scale: f64, dtype: DType| {
+        let values = cuprum_core::arange(1.0, 31.0, 1.0)?.multiply(scale)?;
+        cuprum_sparse::diags_array(&[values], &[0], None, dtype)
+    };
+    let check = |got: NdArray, scale: f64, tolerance: f64| {
+        let got = got.astype(DType::F64)?.divide(scale)?;
+        assert_close(&got, &array![29.0, 30.0], tolerance);
+        Result::Ok(())
+    };
+    let scales = [1e-300, 1e-160, 1e-85, 1e80, 1e160, 1e300].map(|scale| (DType::F64, scale, 1e-12));
+    for (dtype, scale, tolerance) in scales.into_iter().chain([1e-30, 1e-10, 1e10, 1e36].map(|scale| (DType::F32, scale, 1e-5))) {
+        let a = diagonal(scale, dtype)?;
+        check(eigsh(&a, 2, Which::LargestMagnitude, &options)?.0, scale, tolerance)?;
+        let (u, values, vh) = svds(&a, 2, &options)?;
+        check(values, scale, tolerance)?;
+        for vectors in [u, vh.t()?] {
+            assert_close(&vectors.t()?.matmul(&vectors)?, &cuprum_core::eye(2, 2, 0, dtype)?, tolerance);
+        }
+    }
+    let a = diagonal(f64::NAN, DType::F64)?;
+    assert!(eigsh(&a, 2, Which::LargestMagnitude, &options).is_err() && svds(&a, 2, &options).is_err());
+    let zeros = cuprum_core::zeros(30, DType::F64)?;
+    let options = LanczosOptions { v0: Some(&zeros), ..options };
+    assert!(eigsh(&diagonal(1.0, DType::F64)?, 2, Which::LargestMagnitude, &options).unwrap_err().to_string().contains("v0"));
     Ok(())
 }
 

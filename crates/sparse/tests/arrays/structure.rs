@@ -1,8 +1,10 @@
 //! Construction: invalid components are refused with the reason, and index dtypes follow the components.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{Array, DType, Error, NdArray, Result, array, zeros};
-use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Sparse};
+use cuprum_core::function::{Function, IntoValue};
+use cuprum_core::ops::value::Object;
+use cuprum_core::{Array, DType, Error, NdArray, Result, Value, array, zeros};
+use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Sparse, SparseArray};
 
 fn values(n: usize) -> NdArray {
     zeros(n, DType::F64).unwrap().add(1.0).unwrap()
@@ -50,6 +52,69 @@ fn invalid_arrays_of_other_formats() {
     assert_refused(DiaArray::new(&array![[1.0], [2.0]], &array![1, 1], [2, 2]), "offset 1 is repeated");
     assert_refused(DiaArray::new(&array![1.0], &array![1], [2, 2]), "2-D");
     assert_refused(DiaArray::new(&array![[1.0]], &array![0.5], [2, 2]), "indices must be integers");
+}
+
+/// Calls a function by SciPy's path, as a script does.
+fn call(path: &str, positional: Vec<Value>, keyword: &[(&str, Value)]) -> Result<Value> {
+    let keyword = keyword.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    Function::find(path).expect("a declared function").call(positional, keyword)
+}
+
+fn sparse_result(result: &Value) -> &SparseArray {
+    let Value::Object(object) = result else { panic!("no sparse array: {result:?}") };
+    (&**object as &dyn std::any::Any).downcast_ref().expect("a sparse array")
+}
+
+#[test]
+fn indices_do_not_wrap() -> Result<()> {
+    let (one, far) = (array![1.0], 1i64 << 32);
+    let shape = [("shape", Value::tuple([2.into(), 2.into()]))];
+    let eye = call("sparse.eye_array", vec![2.into()], &[("k", far.into())])?;
+    let diagonals = Value::tuple([array![[1.0, 2.0]].into(), Value::tuple([far.into()])]);
+    let dia = call("sparse.dia_array", vec![diagonals], &shape)?;
+    let made = cuprum_sparse::diags_array(&[array![1.0]], &[far], Some([2, 2]), DType::F64)?.to_sparse();
+    for a in [sparse_result(&eye), sparse_result(&dia), &made] {
+        assert_eq!((a.nnz(), a.to_dense()?), (0, zeros([2, 2], DType::F64)?));
+    }
+    let position = Value::tuple([array![0].into(), array![i64::MIN].into()]);
+    assert_refused(call("sparse.coo_array", vec![Value::tuple([one.into(), position])], &shape), "out of bounds");
+    let near = call("sparse.eye_array", vec![2.into()], &[("k", 1.into())])?;
+    let SparseArray::Dia(near) = sparse_result(&near) else { panic!("no DIA array") };
+    assert_eq!(near.offsets(), &array![1]);
+    Ok(())
+}
+
+#[test]
+fn dtypes_of_joins_and_of_0d_operands() -> Result<()> {
+    let a: SparseArray = CsrArray::from_dense(&array![[1.5f32, 0.0]])?.into();
+    for path in ["sparse.vstack", "sparse.hstack"] {
+        let blocks = Value::tuple([a.clone().into_value(), a.clone().into_value()]);
+        assert_eq!(sparse_result(&call(path, vec![blocks], &[("dtype", Value::DType(DType::I16))])?).to_csr()?.data(), &array![1i16, 1]);
+    }
+    for (function, want) in [("multiply", 3.75), ("divide", 0.6)] {
+        let array = a.binary(function, &NdArray::scalar(2.5)?.into(), false).expect("an operator")?;
+        assert_eq!(sparse_result(&array).dtype(), DType::F64);
+        assert_eq!(sparse_result(&array).to_csr()?.data(), &array![want]);
+        let number = a.binary(function, &2.5.into(), false).expect("an operator")?;
+        assert_eq!(sparse_result(&number).dtype(), DType::F32);
+    }
+    // A quotient by zeros that are not stored is not sparse.
+    for number in [Value::from(1.0), NdArray::scalar(1.0)?.into()] {
+        assert_refused(a.binary("divide", &number, true).expect("an operator"), "not sparse");
+    }
+    Ok(())
+}
+
+#[test]
+fn solvers_report_failure() -> Result<()> {
+    let a = CsrArray::from_dense(&array![[2.0, 0.5], [0.5, 3.0]])?.into_value();
+    for path in ["sparse.linalg.cg", "sparse.linalg.gmres", "sparse.linalg.bicgstab"] {
+        for (b, converges) in [(array![1.0, 1.0], true), (array![f64::NAN, 1.0], false), (array![f64::INFINITY, 1.0], false)] {
+            let Value::Tuple(results) = call(path, vec![a.clone(), b.into()], &[])? else { panic!("no tuple") };
+            assert_eq!(results[1].index(path)? == 0, converges, "{path}");
+        }
+    }
+    Ok(())
 }
 
 #[test]
