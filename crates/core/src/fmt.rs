@@ -344,7 +344,7 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(array: &NdArray, options: &'a PrintOptions, separator: &'a str, prefix: &str) -> Result<Printer<'a>> {
-        let edge = options.edgeitems.max(1);
+        let edge = options.edgeitems.clamp(1, isize::MAX as usize / 2);
         let summary = array.size() > options.threshold;
         let summarized: Vec<bool> = array.shape().iter().map(|&n| summary && n > 2 * edge).collect();
         let mut shown = array.clone();

@@ -330,12 +330,17 @@ impl Output {
     pub fn allocate(call: &Call, n: usize) -> Result<Output> {
         let buffer = call.allocate_output(n)?;
         let dtype = call.outputs[n].dtype;
-        let size = match call.outputs[n].target() {
+        let (host, target) = (host_buffer(&buffer)?, call.outputs[n].target());
+        let size = match target {
             Some(target) => target.nbytes() / dtype.itemsize(),
             None => call.outputs[n].layout.size(),
         };
-        if host_buffer(&buffer)?.nbytes() < size * dtype.itemsize() {
+        if host.nbytes() < size * dtype.itemsize() {
             return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
+        }
+        // A call may write to some elements only, and `finish` declares all of them valid.
+        if dtype == DType::Bool && target.is_some() && !host.has_valid_bools() {
+            return Err(Error::backend("cpu", call.op.name(), "a bool target has bytes other than 0 and 1"));
         }
         Ok(Output { buffer, dtype, size })
     }
@@ -378,7 +383,7 @@ impl Output {
             && host.nbytes() == self.size
         {
             // SAFETY: every byte of the buffer is an element. Every element has been written through a slice of `bool` or copied from one.
-            // Elements of a target that have not been written were elements of a bool array before.
+            // Elements of a target that have not been written are valid by the check in `allocate`.
             unsafe { host.assume_valid_bools() };
         }
         self.buffer

@@ -282,12 +282,15 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
     call.done([values.finish()])
 }
 
-/// Returns `sign` times the product of `values`. If the product overflows or underflows, computes it as the exponential of a sum of
-/// logarithms, as NumPy does.
+/// Returns `sign` times the product of `values`. If a partial product overflows or underflows, computes the result as the exponential of
+/// a sum of logarithms, as NumPy does.
 fn product<T: Field>(sign: T, values: &[T]) -> T {
-    let direct = values.iter().fold(sign, |product, &v| product * v);
-    let size = direct.largest_part();
-    if size >= T::Base::min_positive_value() && size.is_finite() {
+    let direct = values.iter().try_fold(sign, |product, &v| {
+        let product = product * v;
+        let size = product.largest_part();
+        (size >= T::Base::min_positive_value() && size.is_finite()).then_some(product)
+    });
+    if let Some(direct) = direct {
         return direct;
     }
     let (sign, log) = sign_and_log_of_product(sign, values);

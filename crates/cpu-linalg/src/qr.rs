@@ -11,7 +11,7 @@ use faer::linalg::householder::{
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Conj, MatMut, MatRef, Par};
-use num_traits::Float;
+use num_traits::{Float, One};
 
 use crate::batch::{Batch, allocate_scratch};
 use crate::columns::{BLOCK_COLUMNS, Team};
@@ -44,6 +44,19 @@ fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflection
         )?;
     }
     Ok(())
+}
+
+/// Multiplies each column (of `rows` elements) whose magnitudes are near the smallest normal number or below by a power of two, and writes
+/// the reciprocals of the factors to `scales`. faer treats subnormal columns as zeros. The factor Q does not depend on the scales.
+fn scale_up_small_columns<T: Field>(matrix: &mut [T], rows: usize, scales: &mut [T::Base]) {
+    let (smallest, one) = (T::Base::min_positive_value(), T::Base::one());
+    for (column, scale) in matrix.chunks_mut(rows.max(1)).zip(scales) {
+        let is_small = |v: &T| v.largest_part() < smallest / <T::Base as Float>::epsilon();
+        *scale = if column.iter().all(is_small) { smallest } else { one };
+        if *scale != one {
+            column.iter_mut().for_each(|v| *v = v.times(one / smallest));
+        }
+    }
 }
 
 /// Writes the first columns of the factor Q to `q` (m, columns). `basis` and `reflections` are the results of [`decompose_in_place`].
@@ -93,16 +106,20 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
     let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
-    let scratch =
-        || Ok((batch.zeros::<T>(m * n)?, batch.zeros::<T>(block * k)?, batch.zeros::<T>(m * columns)?, batch.allocate_scratch(size)?));
-    type Scratch<T> = (Vec<T>, Vec<T>, Vec<T>, MemBuffer);
-    let one = |(matrix, reflections, vectors, memory): &mut Scratch<T>, index, q: Option<&mut [T]>, r: &mut [T]| {
+    let scratch = || {
+        let [matrix, reflections, vectors] = [m * n, block * k, m * columns].map(|len| batch.zeros::<T>(len));
+        Ok((matrix?, reflections?, vectors?, batch.zeros(n)?, batch.allocate_scratch(size)?))
+    };
+    type Scratch<T> = (Vec<T>, Vec<T>, Vec<T>, Vec<<T as Field>::Base>, MemBuffer);
+    let one = |(matrix, reflections, vectors, scales, memory): &mut Scratch<T>, index, q: Option<&mut [T]>, r: &mut [T]| {
         a.copy(index, matrix);
+        scale_up_small_columns(matrix, m, scales);
         let mut coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
         let values = MatMut::from_column_major_slice_mut(matrix, m, n);
         decompose_in_place(batch.team(), values, coefficients.rb_mut(), MemStack::new(memory))?;
+        let upper = |i: usize, j: usize| if i <= j && i < k { matrix[j * m + i].times(scales[j]) } else { T::zero() };
         for (i, row) in r.chunks_mut(n).enumerate() {
-            row.iter_mut().enumerate().for_each(|(j, to)| *to = if i <= j && i < k { matrix[j * m + i] } else { T::zero() });
+            row.iter_mut().enumerate().for_each(|(j, to)| *to = upper(i, j));
         }
         if let Some(q) = q {
             let basis = MatRef::from_column_major_slice(matrix, m, n);
@@ -145,13 +162,17 @@ fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
     let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
     let items = h.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * n);
     let items = items.zip(tau.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * k));
-    let scratch = || Ok((batch.zeros::<T>(block * k)?, batch.allocate_scratch(size)?));
-    batch.for_each(items, scratch, |(reflections, memory), first, (h, tau)| {
+    let scratch = || Ok((batch.zeros::<T>(block * k)?, batch.zeros::<T::Base>(n)?, batch.allocate_scratch(size)?));
+    batch.for_each(items, scratch, |(reflections, scales, memory), first, (h, tau)| {
         for (index, (h, tau)) in (first..).zip(h.chunks_mut(m * n).zip(tau.chunks_mut(k))) {
             // The transpose in C order is the matrix in column-major order.
             a.copy(index, h);
+            scale_up_small_columns(h, m, scales);
             let coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
             decompose_in_place(batch.team(), MatMut::from_column_major_slice_mut(h, m, n), coefficients, MemStack::new(memory))?;
+            for (j, column) in h.chunks_mut(m).enumerate() {
+                column.iter_mut().take(j + 1).for_each(|v| *v = v.times(scales[j]));
+            }
             // LAPACK multiplies by the factors `tau`. faer divides by its factors, the diagonals of the triangular blocks.
             tau.iter_mut().enumerate().for_each(|(j, tau)| *tau = T::from_base(reflections[j * block + j % block].real_part().recip()));
         }

@@ -94,7 +94,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
     let numbers = index_range(a.device(), count)?;
     // Sorts by one column after the other, from the last, least significant column to the first. Every sort is stable.
     let mut order = numbers.clone();
-    for column in (0..width).rev() {
+    for column in (0..if count < 2 { 0 } else { width }).rev() {
         let key = rows.index(&[Item::slice(None, None, 1), Item::At(column as isize)])?;
         order = order.take(&key.take(&order, 0)?.argsort(-1)?, 0)?;
     }

@@ -274,6 +274,21 @@ fn defective_matrices() {
 }
 
 #[test]
+fn subnormal_numbers() {
+    let a = array![[1e-162, 0.0, 0.0], [0.0, 1.3e-160, 0.0], [0.0, 0.0, 1e300]];
+    let value = det(&a).unwrap().to_vec::<f64>().unwrap()[0];
+    assert!((value / 1.3e-22 - 1.0).abs() < 1e-12, "{value:e}: the product of two pivots is subnormal");
+    let (a, half) = (array![[1e-310, 3.0], [1e-310, 1.0]], 0.5f64.sqrt());
+    let near = |x: NdArray, want: [f64; 4]| x.to_vec::<f64>().unwrap().iter().zip(want).all(|(x, y)| (x - y).abs() <= 1e-13 * y.abs());
+    let (q, r) = qr(&a, QrMode::Reduced).unwrap();
+    assert!(near(q.abs().unwrap(), [half; 4]), "{q}");
+    let want = [2f64.sqrt() * 1e-310, 8f64.sqrt(), 0.0, 2f64.sqrt()];
+    assert!(near(r.abs().unwrap(), want), "{r}");
+    let raw = qr_raw(&a).unwrap().0.t().unwrap();
+    assert!(near(cuprum_core::triu(&raw, 0).unwrap().abs().unwrap(), want), "{raw}");
+}
+
+#[test]
 fn matrices_without_elements() {
     let zeros = |shape: &[usize]| cuprum_core::zeros(shape, DType::F64).unwrap();
     assert_eq!(solve(&zeros(&[0, 0]), &zeros(&[0, 3])).unwrap().shape(), &[0, 3]);

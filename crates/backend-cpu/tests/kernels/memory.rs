@@ -210,6 +210,24 @@ fn foreign_memory_is_written_only_if_writable() {
 }
 
 #[test]
+fn bytes_that_kernels_write_in_place_are_no_bools() {
+    let as_bools = |a: &NdArray| {
+        let stored = a.stored().unwrap();
+        StoredArray::new(DType::Bool, stored.layout().clone(), stored.buffer().clone())
+    };
+    let bools = |values| NdArray::from_vec(values, 4).and_then(|a| a.view_as(DType::U8)).unwrap();
+    for mut a in [cuprum_core::zeros(4, DType::U8).unwrap(), bools(vec![true, false, true, false])] {
+        assert!(as_bools(&a).is_ok());
+        a.assign(s![&NdArray::from_slice(&[0, 2]).unwrap()], 7).unwrap();
+        assert!(as_bools(&a).is_err(), "{a}");
+        a += 1;
+        assert!(as_bools(&a).is_err(), "{a}");
+        a.assign(s![..], 1).unwrap();
+        assert_eq!(NdArray::from(as_bools(&a).unwrap()).as_slice::<bool>().unwrap(), [true; 4]);
+    }
+}
+
+#[test]
 fn read_only_memory_is_not_lent_for_writing() {
     static ZEROS: [u8; 4] = [0; 4];
     // SAFETY: the static lives forever and is never written.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::node::{AppendedOperation, DeferredOperation, Expression, ExpressionWeight, Fold, NdArray, Operand};
+use super::node::{AppendedOperation, ArrayState, DeferredOperation, Expression, ExpressionWeight, Fold, NdArray, Operand};
 use crate::array::{Array, StoredArray};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ impl RowLoop {
     ///
     /// The loop's shape follows from the first deferred reduction whose argument or result has the shape of `root`.
     pub fn of(root: &NdArray) -> Option<RowLoop> {
-        let rows = RowLoop::find_row_loop(root, root)?;
+        let rows = RowLoop::find_row_loop(root, root, &mut SmallVec::new())?;
         // A single reduction gets no row loop. Dispatched as its own call, it runs on kernels that split long rows over several thread
         // blocks.
         let is_alone = root.0.weight.folds == 1 && root.shape() == &rows.results[..];
@@ -36,9 +36,18 @@ impl RowLoop {
     }
 
     /// Searches the expression of `array` for a reduction whose argument or result has the shape of `root`, and returns the loop over its
-    /// rows. Returns `None` if there is no such reduction.
-    fn find_row_loop(array: &NdArray, root: &NdArray) -> Option<RowLoop> {
-        let find_in = |a: &NdArray| if a.is_deferred() && a.0.weight.folds > 0 { RowLoop::find_row_loop(a, root) } else { None };
+    /// rows. Returns `None` if there is no such reduction, or if the search has `visited` the array before: a chain of shared nodes has
+    /// exponentially many paths.
+    fn find_row_loop(array: &NdArray, root: &NdArray, visited: &mut SmallVec<[*const ArrayState; 12]>) -> Option<RowLoop> {
+        let state = Arc::as_ptr(&array.0);
+        if visited.contains(&state) {
+            return None;
+        }
+        visited.push(state);
+        let mut find_in = |a: &NdArray| match a.is_deferred() && a.0.weight.folds > 0 {
+            true => RowLoop::find_row_loop(a, root, visited),
+            false => None,
+        };
         match array.lock_expression().as_ref()? {
             Expression::Fold(Fold { argument, axes, .. }) => {
                 let is_of_loop = root.shape() == argument.shape() || root.shape() == array.shape();

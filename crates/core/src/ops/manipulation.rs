@@ -249,7 +249,8 @@ fn concat_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
             let message = format!("all extents except that of axis {axis} must be equal");
             return Err(Error::shape(name, message, &[head.shape(), a.shape()]));
         }
-        shape[axis] += a.shape()[axis];
+        let too_large = || Error::shape(name, "array is too large", &[head.shape(), a.shape()]);
+        shape[axis] = shape[axis].checked_add(a.shape()[axis]).ok_or_else(too_large)?;
     }
     join_along_axis(CONCAT, arrays, axis, &shape)
 }

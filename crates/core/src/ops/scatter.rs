@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
 use crate::function::{FromArgs, Indices};
+use crate::index::Item;
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::{ArgumentType, Capability, Family, Op};
 use crate::ops::assignment::broadcast_value_layout;
@@ -252,8 +253,8 @@ impl NdArray {
     /// the CPU. Integers are exact, and each device gives the same bits on every run, unless
     /// [`set_reproducible_sums`](crate::set_reproducible_sums) allows sums of floats in any order.
     ///
-    /// Sums, differences, products, minima and maxima take one pass over the values. Other operations take as many passes as the most
-    /// frequent index has occurrences. On a GPU, sums of floats take two passes; products, minima and maxima of floats are first sorted by
+    /// Sums, differences, products, minima and maxima take one pass over the values. Other operations sort the indices, and then
+    /// take as many passes as the most frequent index has occurrences; together the passes read each value once. On a GPU, sums of floats take two passes; products, minima and maxima of floats are first sorted by
     /// index.
     ///
     /// # Errors
@@ -362,12 +363,16 @@ impl NdArray {
         let (sorted, numbers) = (targets.take(&order, 0)?, count(targets.size())?);
         let begins = cummax(&where_(run_start_mask(&sorted)?, &numbers, 0)?, 0)?;
         let repetition = numbers.subtract(begins)?;
-        let rounds = repetition.max(())?.item()?.as_int().unwrap_or(0) as i64;
+        // The sort is stable, so that each pass reads one slice of the targets and values.
+        let by_round = repetition.argsort(0)?;
+        let starts = flatnonzero(&run_start_mask(&repetition.take(&by_round, 0)?)?)?.to_vec::<i64>()?;
+        let (sorted, order) = (sorted.take(&by_round, 0)?, order.take(&by_round, 0)?);
+        let value = value.map(|value| value.take(&order, 0)).transpose()?;
         let mut flat = self.copy()?.ravel()?;
-        for round in 0..=rounds {
-            let chosen = flatnonzero(&repetition.equal(round)?)?;
-            let targets = sorted.take(&chosen, 0)?;
-            let value = value.as_ref().map(|value| value.take(&order.take(&chosen, 0)?, 0)).transpose()?;
+        for (round, &start) in starts.iter().enumerate() {
+            let end = starts.get(round + 1).map(|&end| end as isize);
+            let slice = |a: &NdArray| a.index(&[Item::slice(start as isize, end, 1)]);
+            let (targets, value) = (slice(&sorted)?, value.as_ref().map(slice).transpose()?);
             let args: Vec<Operand> = [Some(flat.take(&targets, 0)?), value].into_iter().flatten().map(Operand::from).collect();
             flat.scatter_at(name, &[IndexItem::Array(targets)], None, elementwise(op, &args)?.astype(dtype)?)?;
         }

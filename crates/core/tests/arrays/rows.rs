@@ -65,6 +65,16 @@ fn reductions_per_row_become_outputs() {
 }
 
 #[test]
+fn shared_nodes_are_searched_once() {
+    let mut x = normal_numbers(&[4, 5], DType::F64).mean(rows()).unwrap();
+    for _ in 0..40 {
+        x = &x * &x; // 2^40 paths from the last product to the mean
+    }
+    let y = x + NdArray::from_vec(vec![0.0; 60], [3, 4, 5]).unwrap();
+    assert_eq!(y.eval().unwrap().shape(), [3, 4, 5]);
+}
+
+#[test]
 fn integers_and_bool() {
     let x = Generator::new(2).integers(-9, 9, [20, 30], DType::I32).unwrap();
     bytes_in_one_pass(|| Ok((&x - x.min(rows())?) * x.sum(rows())?));

@@ -144,6 +144,9 @@ fn masks_and_functions_of_one_argument() {
         assert_eq!(a.index(s![1, 0])?.item()?, 2401i32);
         a.update_at(SUBTRACT, s![0], 1)?;
         assert_eq!(a.index(0)?.to_vec::<i32>()?, [9, 10, 1]);
+        let mut root = NdArray::from_slice(&[2f64, 1e300])?;
+        root.update_at(DIVIDE, &zeros(20_000, DType::I64)?, &NdArray::from_vec([0.5, 2.0].repeat(10_000), 20_000)?)?;
+        assert_eq!(root.to_vec::<f64>()?, [2.0, 1e300], "as many passes as indices");
         let shared = a.clone();
         a.update_at(ADD, &NdArray::from_slice(&[-1])?, 1)?;
         assert_eq!((shared.index(s![1, 2])?.item()?, a.index(s![1, 2])?.item()?), ((-9i32).into(), (-8i32).into()));

@@ -156,6 +156,8 @@ fn array_creation() {
             "zeros(3), ones((2, 1), dtype=int), full(2, 7), eye(2, dtype='i4')",
             "(array([0., 0., 0.]), array([[1],\n       [1]]), array([7, 7]), array([[1, 0],\n       [0, 1]], dtype=int32))",
         ),
+        ("unique(zeros((0, 2**58)), axis=-2).shape, zeros((0, 2**58)).view('uint8').size", "((0, 288230376151711744), 0)"),
+        ("array2string(arange(3), threshold=0, edgeitems=2**63 - 1)", "'[0 1 2]'"),
         (
             "zeros_like(f), ones_like(i), full_like(f, 2)",
             "(array([0., 0., 0.], dtype=float32), array([1, 1, 1]), array([2., 2., 2.], dtype=float32))",
@@ -199,6 +201,7 @@ fn array_creation() {
             "default_rng(3).poisson([0.0, 0.0], (2, 2)), default_rng(3).multinomial(4, [1.0, 0.0]), default_rng(3).permuted([[1, 1]], axis=1)",
             "(array([[0, 0],\n       [0, 0]]), array([4, 0]), array([[1, 1]]))",
         ),
+        ("(random.integers(array([2**63 - 2]), 2**63, seed=1) >= 2**63 - 2).all()", "array(True)"),
         ("np.random.randint(0, 10, (2, 2)).dtype, integers(5, size=3, dtype=int8).dtype", "(dtype('int64'), dtype('int8'))"),
     ]);
 }

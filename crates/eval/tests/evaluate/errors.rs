@@ -13,6 +13,9 @@ const TABLE: &[Row] = &[
     ("shuffle(a)", Name, 1, "`shuffle` is not in this version", ""),
     ("random.get_state()", Name, 1, "`random.get_state` is not in this version", ""),
     ("random.zipf(1.0, 3)", Array, 1, "a <= 1 or a contains NaNs", ""),
+    ("random.integers(array([0, 0]), 2**64 + 5)", Array, 1, "high is out of bounds for int64", ""),
+    ("random.integers(2**64 + 3, array([10, 10]))", Array, 1, "low is out of bounds for int64", ""),
+    ("random.integers(array([0]), array([-2**63]))", Array, 1, "low >= high", ""),
     ("random(3, seed=-1)", Array, 1, "expected non-negative integer", ""),
     ("random(3, seed=1.5)", Array, 1, "expected an integer, not float", ""),
     ("default_rng(1).normal(seed=2)", Type, 1, "`normal` has no keyword argument 'seed'", ""),
@@ -120,6 +123,10 @@ const TABLE: &[Row] = &[
     ("len(3)", Type, 1, "'int' has no length", ""),
     ("a.to_device('tpu')", Array, 1, "'tpu' is not a device", ""),
     ("zeros((10**12, 10**12))", Array, 1, "", ""),
+    ("zeros((0, 2**62))", Array, 1, "array is too large", ""),
+    ("concat([zeros((2**58, 0))] * 64)", Array, 1, "array is too large", ""),
+    ("linalg.lu(zeros((2**58, 0)))", Array, 1, "", ""),
+    ("histogramdd(zeros((0, 2**58)))", Array, 1, "maximum supported dimension", ""),
     ("zeros(-1)", Array, 1, "negative dimension", ""),
 ];
 

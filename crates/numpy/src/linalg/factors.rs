@@ -1,5 +1,6 @@
 //! Functions that decompose matrices or use decompositions, as in `scipy.linalg`.
 
+use cuprum_core::buffer::{try_collect, try_reserve};
 use cuprum_core::ops::linalg::{Form, Triangle, cholesky, lu_factor, solve_triangular, svd};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, equal, matmul, multiply, numpy, with_device};
@@ -16,9 +17,10 @@ fn row_order(pivots: &NdArray, rows: usize) -> Result<NdArray> {
     let batch = &pivots.shape()[..pivots.ndim().saturating_sub(1)];
     let matrices: usize = batch.iter().product();
     let values = pivots.astype(DType::I64)?.to_vec::<i64>()?;
-    let mut orders = Vec::with_capacity(values.len());
-    for matrix in 0..matrices {
-        let mut order: Vec<i64> = (0..rows as i64).collect();
+    let mut orders = Vec::new();
+    try_reserve("lu", &mut orders, matrices.saturating_mul(rows))?;
+    for matrix in 0..if rows == 0 { 0 } else { matrices } {
+        let mut order = try_collect("lu", 0..rows as i64)?;
         for (i, &pivot) in values[matrix * count..(matrix + 1) * count].iter().enumerate() {
             match usize::try_from(pivot) {
                 Ok(pivot) if pivot < rows && i < rows => order.swap(i, pivot),

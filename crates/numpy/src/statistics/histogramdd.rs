@@ -1,7 +1,7 @@
 //! Histograms of several dimensions: `histogramdd` and `histogram2d`.
 
 use cuprum_core::function::IntoValue;
-use cuprum_core::layout::checked_size;
+use cuprum_core::layout::{MAX_NDIM, checked_size};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     Bins, DType, Error, NdArray, Result, Side, add, bincount, divide, equal, expand_dims, greater_equal, histogram_bin_edges, less,
@@ -158,6 +158,8 @@ fn histogramdd_from_args(args: &Args) -> Result<Value> {
         },
     };
     let dimensions = sample.shape().get(1).copied().unwrap_or(0);
+    // The counts have one axis for each dimension.
+    checked_size(args.op(), &vec![1; dimensions.min(MAX_NDIM + 1)])?;
     let weights = args.get("weights").map(|w| w.array(args.op())).transpose()?;
     let (counts, edges) = histogramdd(&sample, &read_bins(args, dimensions)?, weights.as_ref(), args.bool_or("density", false)?)?;
     Ok(Value::tuple([Value::Array(counts), Value::tuple(edges.into_iter().map(Value::Array))]))

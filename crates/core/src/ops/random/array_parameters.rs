@@ -9,7 +9,9 @@ use crate::device::with_device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
-use crate::ops::elementwise::{abs, add, bitwise_and, equal, isfinite, less, less_equal, minimum, multiply, right_shift, subtract, where_};
+use crate::ops::elementwise::{
+    abs, add, bitwise_and, equal, isfinite, less, less_equal, minimum, multiply, not_equal, right_shift, subtract, where_,
+};
 use crate::scalar::Scalar;
 use crate::{bf16, f16};
 
@@ -110,14 +112,26 @@ impl Generator {
         let (low, high, size) = (low.into(), high.into(), size.into_shape());
         let (least, most) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;
         let device = device_of(&[&low, &high])?;
-        let bound = |value: Operand, name: &str| match value {
-            Operand::Scalar(number @ (Scalar::Int(_) | Scalar::Bool(_))) => NdArray::scalar_as(number, DType::I64),
-            Operand::Array(a) if (a.dtype().is_int() && a.dtype() != DType::U64) || a.dtype() == DType::Bool => a.astype(DType::I64),
+        let empty_range = if endpoint { "low > high" } else { "low >= high" };
+        // Returns the bound less `reduction`, which is 0 or 1.
+        let bound = |value: Operand, name: &str, reduction: i64| match value {
+            Operand::Scalar(number @ (Scalar::Int(_) | Scalar::Bool(_))) => {
+                let number = number.as_int().and_then(|n| i64::try_from(n.checked_sub(reduction.into())?).ok());
+                let number = number.ok_or_else(|| Error::value(op, format!("{name} is out of bounds for int64")))?;
+                NdArray::scalar_as(number, DType::I64)
+            }
+            Operand::Array(a) if (a.dtype().is_int() && a.dtype() != DType::U64) || a.dtype() == DType::Bool => {
+                let a = a.astype(DType::I64)?;
+                if reduction == 0 {
+                    return Ok(a);
+                }
+                check_all(not_equal(&a, i64::MIN)?, empty_range)?; // the difference would wrap
+                subtract(a, reduction)
+            }
             _ => Err(Error::value(op, format!("'{name}' must have integers that fit int64"))),
         };
         with_device(device, || {
-            let (low, high) = (bound(low, "low")?, bound(high, "high")?);
-            let last = if endpoint { high } else { subtract(high, 1)? };
+            let (low, last) = (bound(low, "low", 0)?, bound(high, "high", if endpoint { 0 } else { 1 })?);
             let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
             if low.size() > 0 && last.size() > 0 {
                 let (smallest, largest) = (low.min(())?.item()?.as_int(), last.max(())?.item()?.as_int());
@@ -127,7 +141,7 @@ impl Generator {
                 if largest.is_none_or(|n| n > most) {
                     return Err(Error::value(op, format!("high is out of bounds for {dtype}")));
                 }
-                check_all(less_equal(&low, &last)?, if endpoint { "low > high" } else { "low >= high" })?;
+                check_all(less_equal(&low, &last)?, empty_range)?;
             }
             let low = low.astype(DType::U64)?;
             let span = add(subtract(last.astype(DType::U64)?, &low)?, 1)?;
