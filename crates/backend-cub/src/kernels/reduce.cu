@@ -139,7 +139,7 @@ constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL, ROWS_PER_GROUP = 2;
 template <int Lanes> __device__ inline void reduce_rows(const Params& p, const RowAxes& axes, Out* out, Index rows, Index columns) {
     constexpr int GROUPS_PER_WARP = 32 / Lanes, ROWS_PER_WARP = GROUPS_PER_WARP * ROWS_PER_GROUP, ROWS_PER_BLOCK = THREADS / 32 * ROWS_PER_WARP;
     const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / Lanes, lane = threadIdx.x % Lanes;
-    for (Index first = static_cast<Index>(blockIdx.x) * ROWS_PER_BLOCK + warp * ROWS_PER_WARP; first < rows; first += gridDim.x * ROWS_PER_BLOCK) {
+    for (Index first = static_cast<Index>(blockIdx.x) * ROWS_PER_BLOCK + warp * ROWS_PER_WARP; first < rows; first += static_cast<Index>(gridDim.x) * ROWS_PER_BLOCK) {
         RowOffsets at[ROWS_PER_GROUP];
         Acc totals[ROWS_PER_GROUP];
         #pragma unroll

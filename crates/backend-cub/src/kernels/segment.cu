@@ -23,8 +23,11 @@ static_assert(ITEMS < 32, "`ended` has a bit for each item");
 // The tile that contains the end of the first or last segment then reports the fault.
 struct CoveredValues {
     i64 base, count;
-    __device__ CoveredValues(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(offsets[segments] - base) {
-        if (base < 0 || count < 0 || base + count > length) base = count = 0;
+    __device__ CoveredValues(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(0) {
+        const i64 end = offsets[segments];
+        // The order of the checks precludes overflow of the difference.
+        if (base < 0 || end < base || end > length) base = 0;
+        else count = end - base;
     }
 };
 

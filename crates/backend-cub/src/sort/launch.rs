@@ -281,7 +281,9 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
 
     let temporary = |needed: bool, bytes: usize| if needed { device::allocate(call, bytes * elements).map(Some) } else { Ok(None) };
     let pairs = request.sorts_pairs();
-    let keys = [temporary(passes > 1, passes)?, temporary(passes > 2 && !(keeps_all && values.is_some()), passes)?];
+    // A complex128 element has two keys of half its size. In the memory of the values, the keys of a row would overwrite another's result.
+    let keys_fit_values = keeps_all && values.is_some() && request.keys_per_element() == 1;
+    let keys = [temporary(passes > 1, passes)?, temporary(passes > 2 && !keys_fit_values, passes)?];
     let index_buffers =
         [temporary(pairs && passes > 1, index_size)?, temporary(pairs && passes > 2 && !(keeps_all && indices.is_some()), index_size)?];
     // Rows of 32-bit indices are as far apart in the int64 output as rows of int64. No row thus overwrites the result of another row.

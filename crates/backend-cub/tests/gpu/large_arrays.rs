@@ -20,9 +20,11 @@ fn more_than_two_to_the_31_elements() {
     on_device(|| {
         check_repeated_bytes(1 << 18)?;
         check_columns_of_ones(1 << 10)?;
+        check_short_rows(1 << 20)?;
         if has_gigabytes(70) {
             check_repeated_bytes(1 << 31)?;
             check_columns_of_ones(1 << 26)?;
+            check_short_rows(1 << 32)?;
         }
         Ok(())
     });
@@ -97,5 +99,13 @@ fn check_columns_of_ones(most: i64) -> Result<()> {
     let running = served_array(|| ones.cumsum(axis(0).dtype(DType::U8)))?;
     let numbers = arange(1, rows + 1, 1)?.astype(DType::U8)?.reshape([rows as usize, 1])?;
     assert_eq!(count_nonzero(&running.not_equal(&numbers)?, ())?.to_vec::<i64>()?, [0]);
+    Ok(())
+}
+
+/// Checks maxima of `rows` rows of two elements.
+fn check_short_rows(rows: usize) -> Result<()> {
+    let ones = full([rows, 2], 1, DType::U8)?;
+    let maxima = served_array(|| ones.max(1))?;
+    assert_eq!(served_array(|| count_nonzero(&maxima, ()))?.to_vec::<i64>()?, [rows as i64]);
     Ok(())
 }

@@ -188,9 +188,19 @@ fn invalid_offsets_are_errors() {
             offsets
         };
         let falling: Vec<i64> = good.iter().rev().copied().collect();
-        for bad in
-            [changed(5000, n + 1), changed(7000, 3), changed(0, -1), changed(last, n + 7), changed(0, n), changed(3, i64::MAX), falling]
-        {
+        // The difference of the last and the first offset overflows.
+        let mut far = changed(last, i64::MIN);
+        far[0] = 1;
+        for bad in [
+            changed(5000, n + 1),
+            changed(7000, 3),
+            changed(0, -1),
+            changed(last, n + 7),
+            changed(0, n),
+            changed(3, i64::MAX),
+            falling,
+            far,
+        ] {
             let sums = segment_sum(&a, &NdArray::from_slice(&bad)?).and_then(|s| s.to_vec::<f32>());
             assert!(matches!(sums, Err(Error::Value { op: "segment_sum", .. })), "{sums:?}");
         }

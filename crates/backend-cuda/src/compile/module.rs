@@ -80,7 +80,7 @@ impl Module {
             // SAFETY: the module is loaded in the current context. `c_name` is NUL-terminated, and the out-pointer is a local.
             check_result("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })
         })?;
-        Ok(Arc::new(Function { raw, module: self.clone(), occupancy: Mutex::default() }))
+        Ok(Arc::new(Function { raw, module: self.clone(), occupancy: Mutex::default(), max_dynamic_shared: OnceLock::new() }))
     }
 }
 
@@ -182,6 +182,8 @@ pub struct Function {
     /// Cached occupancies: (threads per block, dynamic shared bytes, blocks per multiprocessor). Few entries are expected, so a list
     /// suffices.
     occupancy: Mutex<SmallVec<[(u32, u32, u32); 2]>>,
+    /// Maximum dynamic shared memory per block in bytes. Set once it is the kernel's limit.
+    max_dynamic_shared: OnceLock<u32>,
 }
 
 // SAFETY: the driver allows a function handle on any thread while its module is loaded, which `module` ensures.
@@ -297,13 +299,29 @@ impl Function {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Raises the kernel's limit of dynamic shared memory to `bytes`. The default limit is 48 KiB.
+    /// Allows launches with `bytes` of dynamic shared memory. By default, static and dynamic shared memory together have 48 KiB per block.
+    ///
+    /// The first call raises the kernel's limit to the device's maximum, so that concurrent calls do not lower each other's limit.
+    ///
+    /// # Errors
+    /// [`CudaError::Invalid`] if static and dynamic shared memory together exceed the device's maximum.
     pub fn allow_dynamic_shared(&self, bytes: u32) -> Result<()> {
-        self.module.context.bind()?;
-        let value = c_int::try_from(bytes).map_err(|_| CudaError::Invalid(format!("{bytes} bytes of shared memory")))?;
-        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: `raw` is a loaded function. The driver returns an error code for a value that is too large.
-        check_result("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.raw, attribute, value) })
+        let max = match self.max_dynamic_shared.get() {
+            Some(max) => *max,
+            None => {
+                let info = self.module.context.info();
+                let max = info.shared_per_block_optin.max(info.shared_per_block).saturating_sub(self.attributes()?.shared_bytes);
+                let value = c_int::try_from(max).map_err(|_| CudaError::Invalid(format!("{max} bytes of shared memory")))?;
+                let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                // SAFETY: `raw` is a loaded function. The driver returns an error code for a value that is too large.
+                check_result("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.raw, attribute, value) })?;
+                *self.max_dynamic_shared.get_or_init(|| max)
+            }
+        };
+        if bytes > max {
+            return Err(CudaError::Invalid(format!("{bytes} bytes of dynamic shared memory; the kernel's maximum is {max}")));
+        }
+        Ok(())
     }
 
     /// Returns the resource usage of the compiled kernel.

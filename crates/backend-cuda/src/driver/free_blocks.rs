@@ -145,9 +145,9 @@ pub(super) struct Block {
 pub(super) enum PoolResponse {
     /// A free block serves the request.
     Reused(Block),
-    /// The driver must allocate this many bytes. If it cannot, call [`FreeBlockPool::undo_request`].
+    /// The driver must allocate this many bytes. Then call [`FreeBlockPool::record_peak`], or [`FreeBlockPool::undo_request`] if it cannot.
     MustAllocate(u64),
-    /// The request exceeds the memory limit and is not part of the statistics.
+    /// The request exceeds the memory limit or the address space, and is not part of the statistics.
     Refused,
 }
 
@@ -178,12 +178,9 @@ impl<F: Fence> FreeBlockPool<F> {
     /// Serves a request of `bytes` bytes for `stream` from a free block if one fits. Adds the request to the statistics unless the memory
     /// limit refuses it.
     pub fn take_block(&mut self, stream: u32, bytes: u64) -> PoolResponse {
-        let used = self.used.saturating_add(bytes);
-        if used > self.limit {
+        let Some(used) = self.used.checked_add(bytes).filter(|&used| used <= self.limit && bytes <= isize::MAX as u64) else {
             return PoolResponse::Refused;
-        }
-        self.used = used;
-        self.peak = self.peak.max(used);
+        };
         let size = if self.max_free_bytes == 0 { bytes } else { size_of_block(bytes) };
         let mut found = self.find_block(stream, size);
         if found.is_none() && !self.waiting.is_empty() {
@@ -192,12 +189,15 @@ impl<F: Fence> FreeBlockPool<F> {
         }
         match found {
             Some(block) => {
+                self.used = used;
+                self.record_peak();
                 self.free_bytes -= block.size;
                 self.hits += 1;
                 PoolResponse::Reused(block)
             }
             None => {
-                self.total_bytes = self.total_bytes.saturating_add(size);
+                let Some(total_bytes) = self.total_bytes.checked_add(size) else { return PoolResponse::Refused };
+                (self.used, self.total_bytes) = (used, total_bytes);
                 self.misses += 1;
                 PoolResponse::MustAllocate(size)
             }
@@ -214,6 +214,11 @@ impl<F: Fence> FreeBlockPool<F> {
             self.free_blocks.resize_with(at + 1, StreamFreeBlocks::new);
         }
         &mut self.free_blocks[at]
+    }
+
+    /// Raises the peak to the memory in use.
+    pub fn record_peak(&mut self) {
+        self.peak = self.peak.max(self.used);
     }
 
     /// Removes a [`PoolResponse::MustAllocate`] request of `bytes` from the statistics, because the driver failed to allocate `size` bytes.
@@ -361,6 +366,7 @@ mod tests {
     fn limits_and_what_is_kept() {
         let mut pool = pool(10_000, 4096);
         let (a, b) = (block(pool.take_block(0, 4000), 1), block(pool.take_block(0, 4000), 2));
+        pool.record_peak();
         assert_eq!(pool.take_block(0, 2001), PoolResponse::Refused);
         assert_eq!((pool.used, pool.total_bytes), (8000, 8192));
         assert!(pool.put_block(0, a, 4000));
@@ -368,8 +374,12 @@ mod tests {
         assert_eq!((pool.used, pool.total_bytes, pool.free_bytes), (0, 4096, 4096));
         let PoolResponse::MustAllocate(size) = pool.take_block(0, 9000) else { panic!("nothing of this size is kept") };
         pool.undo_request(9000, size);
-        assert_eq!((pool.used, pool.total_bytes), (0, 4096));
+        assert_eq!((pool.used, pool.total_bytes, pool.peak), (0, 4096, 8000), "a failed request is not part of the peak");
+        pool.limit = u64::MAX;
+        assert_eq!([1 << 63, u64::MAX].map(|bytes| pool.take_block(0, bytes)), [PoolResponse::Refused, PoolResponse::Refused]);
+        assert_eq!((pool.used, pool.total_bytes, pool.peak), (0, 4096, 8000));
     }
+
     #[test]
     fn streams_have_blocks_of_their_own() {
         let mut pool = pool(u64::MAX, u64::MAX);

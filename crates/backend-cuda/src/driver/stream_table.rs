@@ -45,6 +45,21 @@ unsafe impl Sync for EventHandle {}
 /// State of a graph capture. Its type is erased, because a layer above this module defines the type.
 type CaptureState = Arc<dyn Any + Send + Sync>;
 
+/// The active captures of one context.
+#[derive(Default)]
+struct ActiveCaptures {
+    /// Number of captures so far.
+    count: u32,
+    /// The active captures, with their stream numbers.
+    list: Vec<(u32, StreamHandle, CaptureState)>,
+}
+
+impl ActiveCaptures {
+    fn find(&self, number: u32) -> Option<&(u32, StreamHandle, CaptureState)> {
+        self.list.iter().find(|(of, ..)| *of == number)
+    }
+}
+
 /// The streams, unused events and active captures of one context.
 pub(super) struct StreamTable {
     first: StreamHandle,
@@ -58,8 +73,7 @@ pub(super) struct StreamTable {
     wait_locks: [Mutex<()>; MAX_STREAMS],
     /// Unused events without timing.
     events: Mutex<Vec<EventHandle>>,
-    /// Active captures, at their stream number minus [`FIRST_CAPTURE_ID`].
-    captures: Mutex<Vec<Option<(StreamHandle, CaptureState)>>>,
+    captures: Mutex<ActiveCaptures>,
     /// Streams that no capture uses, for later captures.
     idle: Mutex<Vec<StreamHandle>>,
 }
@@ -92,7 +106,7 @@ impl StreamTable {
     /// Returns the stream `number`, which is not 0, or `None` if it does not exist.
     pub fn get_stream(&self, number: u32) -> Option<StreamHandle> {
         if number >= FIRST_CAPTURE_ID {
-            return lock(&self.captures).get((number - FIRST_CAPTURE_ID) as usize)?.as_ref().map(|(stream, _)| *stream);
+            return lock(&self.captures).find(number).map(|(_, stream, _)| *stream);
         }
         self.added.get((number as usize).checked_sub(1)?)?.get().copied()
     }
@@ -149,24 +163,25 @@ impl StreamTable {
         lock(&self.idle).push(stream);
     }
 
-    /// Registers a capture on `stream` with its `state`, and returns the capture's stream number.
+    /// Registers a capture on `stream` with its `state`, and returns the capture's stream number. Numbers are not reused, because the caller
+    /// may still have the [`Stream`] of a capture that has ended.
     pub fn add_capture(&self, stream: StreamHandle, state: CaptureState) -> u32 {
-        let mut captures = lock(&self.captures);
-        let at = captures.iter().position(Option::is_none).unwrap_or(captures.len());
-        if at == captures.len() {
-            captures.push(None);
-        }
-        captures[at] = Some((stream, state));
-        FIRST_CAPTURE_ID + at as u32
+        let captures = &mut *lock(&self.captures);
+        let number = FIRST_CAPTURE_ID.saturating_add(captures.count);
+        captures.count = captures.count.saturating_add(1);
+        captures.list.push((number, stream, state));
+        number
     }
 
     /// Removes the active capture `number` and returns its state, or `None` if there is no such capture.
     pub fn remove_capture(&self, number: u32) -> Option<CaptureState> {
-        lock(&self.captures).get_mut(number.checked_sub(FIRST_CAPTURE_ID)? as usize)?.take().map(|(_, state)| state)
+        let list = &mut lock(&self.captures).list;
+        let at = list.iter().position(|(of, ..)| *of == number)?;
+        Some(list.swap_remove(at).2)
     }
 
     /// Returns the state of the active capture `number`, or `None` if there is none.
     pub fn active_capture(&self, number: u32) -> Option<CaptureState> {
-        lock(&self.captures).get(number.checked_sub(FIRST_CAPTURE_ID)? as usize)?.as_ref().map(|(_, state)| state.clone())
+        lock(&self.captures).find(number).map(|(.., state)| state.clone())
     }
 }

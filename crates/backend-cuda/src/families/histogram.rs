@@ -133,9 +133,7 @@ impl HistogramLaunch<'_> {
         };
         let (copies, bytes) = (copies as i32, bytes as u32);
         args.push(&copies);
-        if bytes > info.shared_per_block {
-            function.allow_dynamic_shared(bytes)?;
-        }
+        function.allow_dynamic_shared(bytes)?;
         let resident = function.blocks_per_sm(THREADS_PER_BLOCK, bytes)?.max(1) * info.sm_count;
         let tiles = self.count.div_ceil(THREADS_PER_BLOCK as usize * ITEMS_PER_THREAD);
         let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident);

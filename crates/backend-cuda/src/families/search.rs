@@ -85,7 +85,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     }
     let queue = || {
         let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), result, several))?;
-        function.allow_dynamic_shared(limit)?; // all threads set the same limit, so concurrent launches do not conflict
+        function.allow_dynamic_shared(sample_bytes)?;
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
         // Each block reads all samples, so the grid has no more blocks than can run at the same time.

@@ -1,6 +1,7 @@
 //! Device addresses of arrays, for work of other libraries.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cuprum_core::error::shape_text;
 use cuprum_core::{Array, Layout, NdArray, Result, StoredArray};
@@ -13,7 +14,8 @@ use crate::driver::ForeignAccess;
 ///
 /// The array stays alive until the value is dropped. The other library may only read the elements, because other arrays may share the
 /// memory. [`DevicePointer::for_writing`] permits writes. Dropping the value orders the reuse of the memory after all work queued so far on
-/// the stream, without blocking the host.
+/// the stream, without blocking the host. With [`ForeignStream::PER_THREAD_DEFAULT`], dropping the value on another thread blocks until all
+/// work of the device has ended.
 ///
 /// # Examples
 /// ```no_run
@@ -39,8 +41,17 @@ pub struct DevicePointer {
 enum ReleaseOrder {
     /// The work queued on this stream.
     Stream(ForeignStream),
+    /// The work queued on the per-thread default stream of the thread with this number.
+    ThreadDefault(u64),
     /// All work of the context. The host waits for this work.
     Context,
+}
+
+/// Returns a number that no other thread of the process has.
+fn thread_number() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static NUMBER: u64 = COUNT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
 }
 
 impl DevicePointer {
@@ -78,7 +89,12 @@ impl DevicePointer {
         // SAFETY: `ForeignStream::from_raw` requires that the stream exists while the `ForeignStream` is in use.
         let lent = unsafe { memory.lend_to_stream(stream.map(ForeignStream::raw), access) };
         lent.map_err(|e| core_error("cuda", "device_pointer", memory.context().device(), e))?;
-        Ok(DevicePointer { array, access, release: stream.map_or(ReleaseOrder::Context, ReleaseOrder::Stream) })
+        let release = match stream {
+            None => ReleaseOrder::Context,
+            Some(ForeignStream::PER_THREAD_DEFAULT) => ReleaseOrder::ThreadDefault(thread_number()),
+            Some(stream) => ReleaseOrder::Stream(stream),
+        };
+        Ok(DevicePointer { array, access, release })
     }
 
     /// Declares that the stream may be destroyed before this value is dropped.
@@ -121,10 +137,15 @@ impl fmt::Debug for DevicePointer {
 impl Drop for DevicePointer {
     fn drop(&mut self) {
         let Some(memory) = self.buffer().map(CudaBuffer::memory) else { return };
-        let ordered = match self.release {
+        let stream = match self.release {
+            ReleaseOrder::Stream(stream) => Some(stream),
+            ReleaseOrder::ThreadDefault(thread) => Some(ForeignStream::PER_THREAD_DEFAULT).filter(|_| thread == thread_number()),
+            ReleaseOrder::Context => None,
+        };
+        let ordered = match stream {
             // SAFETY: `ForeignStream::from_raw` requires that the stream exists until this `DevicePointer` is dropped.
-            ReleaseOrder::Stream(stream) => unsafe { memory.release_after(stream.raw(), self.access) },
-            ReleaseOrder::Context => memory.wait_for_libraries(),
+            Some(stream) => unsafe { memory.release_after(stream.raw(), self.access) },
+            None => memory.wait_for_libraries(),
         };
         if ordered.is_err() && memory.wait_for_libraries().is_err() {
             // If the wait failed, the memory may still be in use. Leaking a reference to the array prevents its reuse.

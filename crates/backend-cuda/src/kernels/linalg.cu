@@ -107,7 +107,8 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     load(factors, source);
     eliminate(factors, pivots, shared);
     if (team_rank() == 0) {
-        T sign = number(1), product = number(1);
+        T sign = number(1);
+        ScaledProduct product{number(1), 0};
         R log = 0;
         bool odd = false, vanishes = false;
         for (int i = 0; i < n; i++) {
@@ -115,26 +116,25 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
             const R size = magnitude(x);
             odd ^= pivots[i] != i;
             vanishes |= size == 0;
-            product = multiply(product, x);
+            ScaledProduct factor{x, 0};
+            factor.normalize();
+            product.multiply_by(factor.mantissa, factor.exponent);
             sign = multiply(sign, divide(x, number(size)));
             log += ::log(size);
         }
         if (odd) {
             sign = scale(sign, R(-1));
-            product = scale(product, R(-1));
+            product.mantissa = scale(product.mantissa, R(-1));
         }
         if (vanishes) {
-            sign = product = number(0);
+            sign = product.mantissa = number(0);
             log = -infinity();
         }
 #if OPTION & LOG
         static_cast<T*>(out0)[index] = sign;
         static_cast<R*>(out1)[index] = log;
 #else
-        // Intermediate products may overflow or underflow even if the determinant does not.
-        const R size = magnitude_of_parts(product);
-        const bool direct = is_finite(size) && size >= (sizeof(R) == 4 ? R(1.17549435e-38) : R(2.2250738585072014e-308));
-        static_cast<T*>(out0)[index] = direct || vanishes ? product : scale(sign, ::exp(log));
+        static_cast<T*>(out0)[index] = product.rounded();
 #endif
     }
     return true;

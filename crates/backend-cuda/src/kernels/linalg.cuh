@@ -65,6 +65,29 @@ __device__ inline R not_a_number() { return R(bits_to_f64(0x7ff8000000000000)); 
 __device__ inline R infinity() { return R(bits_to_f64(0x7ff0000000000000)); }
 __device__ inline bool is_finite(R x) { return x - x == 0; }
 
+// A product as mantissa and binary exponent, which neither overflows nor underflows.
+struct ScaledProduct {
+    T mantissa;
+    i64 exponent;
+    __device__ void normalize() {
+        const R size = largest_part(mantissa);
+        if (size == 0 || !is_finite(size)) return;
+        const int by = ilogb(size);
+        mantissa = shift(mantissa, -by);
+        exponent += by;
+    }
+    // A product that is NaN, infinite or zero is not normalised, because its exponent has no effect.
+    __device__ void multiply_by(T factor, i64 by) {
+        mantissa = multiply(mantissa, factor);
+        exponent += by;
+        normalize();
+    }
+    __device__ T rounded() const {
+        // Beyond this range of exponents, the product is 0 or infinite in every dtype.
+        return shift(mantissa, static_cast<int>(max(i64(-5000), min(i64(5000), exponent))));
+    }
+};
+
 // ---- teams ----
 
 #if TEAM == 1
@@ -263,32 +286,35 @@ __device__ inline void apply_reflection(Matrix a, int j, T tau, Matrix x, int le
 __device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = 0; j < k; j++) {
-        // Computes the norm of the column divided by its largest element, so that the squares do not overflow.
+        // Computes the reflection of the column times a power of two, so that squares do not overflow and subnormal elements keep their
+        // precision.
         R most = 0;
         for (int i = j + team_rank(); i < a.rows; i += TEAM) {
-            const R x = magnitude_of_parts(a(i, j));
+            const R x = largest_part(a(i, j));
             most = most != most || most > x ? most : x;
         }
         most = team_max(most, shared);
+        int exponent = 0;
         R below = 0;
         if (most > 0 && is_finite(most)) {
-            for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) below += square(scale(a(i, j), R(1) / most));
+            exponent = -ilogb(most);
+            for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) below += square(shift(a(i, j), exponent));
             below = team_sum(below, shared);
         }
-        const T head = a(j, j);
+        const T head = shift(a(j, j), exponent);
         T tau = number(0);
-        if (most != most || !is_finite(most)) {
+        if (!is_finite(most)) {
             tau = number(not_a_number());
         } else if (below > 0 || imaginary(head) != 0) {
-            const R norm = sqrt(square(scale(head, R(1) / most)) + below) * most;
+            const R norm = sqrt(square(head) + below);
             const R beta = real(head) > 0 ? -norm : norm;
             // As in LAPACK's larfg, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`. The stored tau is the
             // conjugate, because the adjoint of the reflection is applied.
             const T difference = subtract(head, number(beta));
             tau = conj(scale(difference, R(-1) / beta));
             sync();
-            for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) a(i, j) = divide(a(i, j), difference);
-            if (team_rank() == 0) a(j, j) = number(beta);
+            for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) a(i, j) = divide(shift(a(i, j), exponent), difference);
+            if (team_rank() == 0) a(j, j) = number(shift(beta, -exponent));
         }
         sync();
         if (team_rank() == 0) taus[j] = tau;

@@ -165,25 +165,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) conjugate(T* a, i64 total)
     FOR_EACH_ELEMENT(n, total) a[n] = conj(a[n]);
 }
 
-// A product as mantissa and binary exponent, which neither overflows nor underflows.
-struct ScaledProduct {
-    T mantissa;
-    i64 exponent;
-    __device__ void normalize() {
-        const R size = largest_part(mantissa);
-        if (size == 0 || !is_finite(size)) return;
-        const int by = ilogb(size);
-        mantissa = shift(mantissa, -by);
-        exponent += by;
-    }
-    // A product that is NaN, infinite or zero is not normalised, because its exponent has no effect.
-    __device__ void multiply_by(T factor, i64 by) {
-        mantissa = multiply(mantissa, factor);
-        exponent += by;
-        normalize();
-    }
-};
-
 // Computes determinants from LU factors (n, n) and their pivots, counted from 1. With `log`, computes sign and logarithm. `info` is not 0
 // for a factor with a zero on its diagonal.
 extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* out1, const T* factors, const i64* pivots,
@@ -216,13 +197,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* o
         if (rank == 0) {
             const T mantissa = info[index] != 0 ? number(0) : scale(mantissas[0], R(odd[0] ? -1 : 1));
             const R size = magnitude(mantissa);
-            // For exponents outside this range, the determinant is 0 or infinite in every dtype.
-            const int exponent = static_cast<int>(max(i64(-5000), min(i64(5000), exponents[0])));
             if (log) {
                 out0[index] = size == 0 ? number(0) : scale(mantissa, 1 / size);
                 out1[index] = size == 0 ? -infinity() : R(::log(double(size)) + double(exponents[0]) * 0.693147180559945309417232121458);
             } else {
-                out0[index] = shift(mantissa, exponent);
+                out0[index] = ScaledProduct{mantissa, exponents[0]}.rounded();
             }
         }
         __syncthreads();

@@ -5,7 +5,8 @@
 //
 // All values for one element of the output are added as integers, in units that the largest exponent among these values determines. A
 // float64 value becomes two integers, of which the second counts smaller units. Each part (real or imaginary) of an element has its own
-// exponent and integer sums. `exponents` and `sums` hold these numbers in C order of the output's elements, and must be zeroed.
+// exponent and integer sums. `exponents` and `sums` hold these numbers in C order of the output's elements, and must be zeroed. An entry of
+// `exponents` is 0 for no value, 1 if all values are -0.0, else 2 plus the largest exponent field.
 
 using namespace cuprum;
 
@@ -13,6 +14,8 @@ using Real = real_of<ELEMENT>;
 constexpr int PARTS = is_complex<ELEMENT> ? 2 : 1;
 constexpr int WORDS = is_same<Real, f64> ? 2 : 1;
 
+// The number in `exponents` if all values are -0.0.
+constexpr u32 NEGATIVE_ZEROS = 1;
 // The exponent field of a double with NaN or an infinity.
 constexpr u32 NOT_FINITE = 2047;
 // Flags that `sums` holds instead of an integer if a value is NaN or infinite.
@@ -20,6 +23,9 @@ constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
 
 __device__ inline f64 to_double(Real x) { return static_cast<f64>(static_cast<wide_of<Real>>(x)); }
 __device__ inline u32 exponent_field(f64 x) { return static_cast<u32>(__double2hiint(x)) >> 20 & 0x7ff; }
+__device__ inline bool is_negative_zero(f64 x) { return __double_as_longlong(x) == static_cast<i64>(u64(1) << 63); }
+// Returns the largest exponent field of the values, given their number in `exponents`.
+__device__ inline u32 largest_field(u32 number) { return number == NEGATIVE_ZEROS ? 0 : number - 2; }
 
 __device__ inline f64 power_of_two(int exponent) { return bits_to_f64(static_cast<u64>(exponent + 1023) << 52); }
 // Returns x * 2^exponent, for |exponent| <= 2000. Two factors are needed, because 2^exponent may be outside the range of float64.
@@ -27,8 +33,7 @@ __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(expon
 // Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
-// For each part (real or imaginary) of each element, writes 1 plus the largest exponent field of the values to `exponents`. An index out of
-// bounds is recorded in `fault`.
+// Writes `exponents` for each part (real or imaginary) of each element. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, Fault* fault, u64 op,
                   const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
@@ -44,8 +49,9 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
         u32* const to = exponents + (at.at[1] + row * step) * PARTS;
         #pragma unroll
         for (int part = 0; part < PARTS; part++) {
-            const u32 field = exponent_field(to_double(reinterpret_cast<const Real*>(&value)[part])) + 1;
-            if (to[part] < field) atomicMax(to + part, field);
+            const f64 x = to_double(reinterpret_cast<const Real*>(&value)[part]);
+            const u32 number = is_negative_zero(x) ? NEGATIVE_ZEROS : exponent_field(x) + 2;
+            if (to[part] < number) atomicMax(to + part, number);
         }
     }
 }
@@ -64,7 +70,7 @@ scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX co
         #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             const f64 x = to_double(reinterpret_cast<const Real*>(&value)[part]);
-            const u32 field = exponents[first + part] - 1;
+            const u32 field = largest_field(exponents[first + part]);
             u64* const sum = sums + (first + part) * WORDS;
             if (field == NOT_FINITE) {
                 if (exponent_field(x) != NOT_FINITE) continue;
@@ -96,8 +102,9 @@ scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, INDEX co
         if (exponents[first] == 0) continue;
         #pragma unroll
         for (int part = 0; part < PARTS; part++) {
+            if (exponents[first + part] == NEGATIVE_ZEROS) continue;  // because the sum 0 would change -0.0 to 0.0
             const u64* const sum = sums + (first + part) * WORDS;
-            const u32 field = exponents[first + part] - 1;
+            const u32 field = largest_field(exponents[first + part]);
             f64 total;
             if (field == NOT_FINITE) {
                 const bool is_infinite = sum[0] == POSITIVE_INFINITY || sum[0] == NEGATIVE_INFINITY;

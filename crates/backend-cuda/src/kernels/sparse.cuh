@@ -49,16 +49,19 @@ struct Matrix {
     const T* values;
     i64 rows, columns, count;
 
-    // Returns the range of elements of row `number`. If the bounds of the row are invalid, sets `bad` and returns an empty range.
+    // Returns the range of elements of row `number`. If the bounds of the row are invalid, sets `bad` and returns an empty range. A matrix
+    // without columns has no valid column, so an element of the row is an error too.
     __device__ RowRange row(i64 number, BadNumber& bad) const {
         if (number >= rows) return {0, 0};
         const i64 begin = indptr[number], end = indptr[number + 1];
-        if (begin >= 0 && begin <= end && end <= count) return {begin, end};
-        bad = {2, begin < 0 || begin > count ? begin : end};
+        const bool is_valid = begin >= 0 && begin <= end && end <= count;
+        if (is_valid && (columns > 0 || begin == end)) return {begin, end};
+        if (is_valid) bad = {1, indices[begin]};
+        else bad = {2, begin < 0 || begin > count ? begin : end};
         return {0, 0};
     }
 
-    // Returns the column of an element. If the column is out of bounds, sets `bad` and returns 0.
+    // Returns the column of an element, in a matrix with columns. If the column is out of bounds, sets `bad` and returns 0.
     __device__ i64 column(i64 at, BadNumber& bad) const {
         const i64 index = indices[at];
         if (index >= 0 && index < columns) return index;

@@ -32,8 +32,6 @@ struct KernelState {
     sizes: Option<SmallVec<[usize; 16]>>,
     /// The number of threads per block with the best occupancy, for launches without dynamic shared memory.
     best_block_size: OnceLock<u32>,
-    /// The result of raising the kernel's limit of dynamic shared memory to the maximum of the device. Empty until a launch needs that.
-    shared_limit_raised: OnceLock<crate::Result<()>>,
 }
 
 impl RawKernel {
@@ -57,7 +55,6 @@ impl RawKernel {
             declared,
             sizes,
             best_block_size: OnceLock::new(),
-            shared_limit_raised: OnceLock::new(),
         })))
     }
 
@@ -74,7 +71,6 @@ impl RawKernel {
             declared: signature::parse_parameters(parameters),
             sizes: sizes.clone(),
             best_block_size: OnceLock::new(),
-            shared_limit_raised: OnceLock::new(),
         }))
     }
 
@@ -208,7 +204,7 @@ impl RawKernel {
         arg::record_dependencies(args)
     }
 
-    /// Returns an error if the device cannot run `launch`. Raises the kernel's limit of dynamic shared memory if `launch` needs that,
+    /// Returns an error if the device cannot run `launch`. Raises the kernel's limit of dynamic shared memory if `launch` uses any,
     /// because the driver computes an occupancy of 0 above the limit.
     fn raise_limit_and_check_launch(&self, launch: &Launch) -> Result<()> {
         let KernelState { function, name, attributes, .. } = &*self.0;
@@ -221,7 +217,9 @@ impl RawKernel {
                 static_shared: attributes.shared_bytes,
             },
         )?;
-        self.raise_shared_limit(launch)?;
+        if launch.shared_bytes > 0 {
+            function.allow_dynamic_shared(launch.shared_bytes).map_err(|e| self.kernel_error(e))?;
+        }
         if launch.cooperative {
             let per_sm = function.blocks_per_sm(launch.threads_per_block(), launch.shared_bytes).map_err(|e| self.kernel_error(e))?;
             let most = u64::from(per_sm) * u64::from(info.sm_count);
@@ -232,18 +230,6 @@ impl RawKernel {
             }
         }
         Ok(())
-    }
-
-    /// Raises the driver's limit of dynamic shared memory for this kernel if `launch` needs that.
-    fn raise_shared_limit(&self, launch: &Launch) -> Result<()> {
-        let KernelState { function, attributes, shared_limit_raised, .. } = &*self.0;
-        let info = function.context().info();
-        if launch.shared_bytes.saturating_add(attributes.shared_bytes) <= info.shared_per_block {
-            return Ok(());
-        }
-        // The limit is raised to the maximum once, so that concurrent launches do not lower each other's limit.
-        let all = info.shared_per_block_optin.saturating_sub(attributes.shared_bytes);
-        shared_limit_raised.get_or_init(|| function.allow_dynamic_shared(all)).clone().map_err(|e| self.kernel_error(e))
     }
 
     fn kernel_error(&self, error: CudaError) -> Error {

@@ -6,7 +6,7 @@ use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::cufft::{self, MAX_CACHED_PLANS};
 use cuprum_backend_cuda::{device, testing};
 use cuprum_core::ops::fft::{Norm, fft, fftn, hfft, ifft, ifftn, ihfft, irfft, irfftn, rfft, rfftn};
-use cuprum_core::{Complex, DType, Device, NdArray, Result, Stream, explain, f16, s, with_device, with_fusion, with_stream};
+use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, Stream, explain, f16, s, with_device, with_fusion, with_stream};
 
 /// Runs `test` with a CUDA device as the default, if cuFFT is installed.
 fn on_device(test: impl FnOnce(Device)) {
@@ -195,6 +195,11 @@ fn plans_are_cached_and_their_number_is_bounded() {
         }
         assert!(context.fft_plan_count() <= MAX_CACHED_PLANS + 1, "{}", context.fft_plan_count());
         assert_eq!(values(&fft(&a, Some(1000), -1, PLAIN).unwrap()), values(&first), "a plan made again");
+        // An eviction waits for the device, and leaves faults of kernels to the next call that reports them.
+        let taken = a.take(&NdArray::from_slice(&[4]).unwrap(), 0).unwrap();
+        taken.eval().unwrap();
+        fft(&a, Some(2001), -1, PLAIN).unwrap().eval().unwrap();
+        assert!(matches!(device.synchronize(), Err(Error::Index { index: 4, size: 4, .. })));
     });
 }
 

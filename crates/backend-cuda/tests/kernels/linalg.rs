@@ -281,6 +281,52 @@ fn nan_and_infinity() {
 }
 
 #[test]
+fn subnormal_and_extreme_magnitudes() {
+    on_all_paths(|| {
+        for n in [3usize, 6] {
+            // The product of the first two elements is subnormal.
+            let mut values = vec![0.0; n * n];
+            (0..n).for_each(|i| values[i * (n + 1)] = [1e-162, 1.3e-160, 1e300, 1.0, 1.0, 1.0][i]);
+            let d = det(&NdArray::from_vec(values, [n, n]).unwrap()).unwrap().item().unwrap().as_f64();
+            assert!((d / 1.3e-22 - 1.0).abs() < 1e-14, "determinant {d:e}");
+        }
+    });
+    on_device(|_| {
+        let parts = [(DType::F32, 1e-40), (DType::F64, 1e-310), (DType::F64, 1e305), (DType::C64, 1e-40), (DType::C128, 1e-310)];
+        for ((dtype, factor), n) in parts.into_iter().flat_map(|part: (DType, f64)| [(part, 3), (part, 20)]) {
+            let part = |seed| Generator::new(seed).normal(0.0, 1.0, [n, n], dtype.real()).unwrap();
+            let random = if dtype.is_complex() { part(1) + part(2) * Complex::new(0.0, 1.0) } else { part(1) };
+            let a = (random * factor).astype(dtype).unwrap();
+            let (q, r) = with_path(Path::Team, || qr(&a, QrMode::Reduced)).unwrap();
+            let wide = if dtype.is_complex() { DType::C128 } else { DType::F64 };
+            let w = |x: &NdArray| x.astype(wide).unwrap();
+            let back = |x: &NdArray| w(x) * factor.sqrt().recip() * factor.sqrt().recip();
+            let largest = |x: NdArray| x.abs().unwrap().max(()).unwrap().item().unwrap().as_f64();
+            let adjoint = w(&q).conj().unwrap().t().unwrap();
+            let orthogonality = largest(adjoint.matmul(&w(&q)).unwrap() - cuprum_core::eye(n, n, 0, wide).unwrap());
+            let residual = largest(w(&q).matmul(&back(&r)).unwrap() - back(&a));
+            // Subnormal elements have 44 bits here, or 16 in float32.
+            let (least, most) = if dtype.real() == DType::F32 { (1e-5, 1e-2) } else { (1e-13, 1e-11) };
+            assert!(orthogonality < least && residual < most, "{dtype}, {factor:e}: {orthogonality:e}, {residual:e}");
+        }
+    });
+}
+
+/// The arena of a team fits in 48 KiB of shared memory, but not together with static shared memory.
+#[test]
+fn systems_at_the_default_limit_of_shared_memory() {
+    on_device(|_| {
+        with_path(Path::Team, || {
+            let a = (cuprum_core::eye(76, 76, 0, DType::F64).unwrap() * 2.0).broadcast_to([3, 76, 76]).unwrap();
+            for k in [2usize, 3] {
+                let b = Generator::new(0).normal(0.0, 1.0, [3, 76, k], DType::F64).unwrap();
+                assert!((solve(&a, &b).unwrap() * 2.0).to_vec::<f64>().unwrap() == b.to_vec::<f64>().unwrap(), "{k}");
+            }
+        });
+    });
+}
+
+#[test]
 fn handles_serve_several_threads_and_streams() {
     with_library(|device| {
         let a = Generator::new(0).normal(0.0, 1.0, [3, 60, 60], DType::F64).unwrap();

@@ -160,6 +160,15 @@ fn sums_of_extreme_values() {
         assert_eq!(sum(DType::F32, &[1e8, 1.0, -1e8]), 1.0);
         assert_eq!(sum(DType::F64, &[1e16, 1.0, -1e16]), 1.0);
         assert_eq!(sum(DType::BF16, &[256.0, 1.0, 1.0]), 258.0);
+        for dtype in [DType::F16, DType::F32, DType::F64] {
+            let there = |values: &[f64]| NdArray::from_slice(values).unwrap().astype(dtype).unwrap().to_device(device).unwrap();
+            let mut total = there(&[-0.0; 4]);
+            let indices = NdArray::from_slice(&[0, 0, 1, 1, 2, 2]).unwrap().to_device(device).unwrap();
+            total.update_at(ADD, &indices, &there(&[-0.0, -0.0, -0.0, 0.0, 1.0, -1.0])).unwrap();
+            let total = total.to_device(Device::CPU).unwrap().astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+            assert!(total.iter().all(|x| *x == 0.0), "{total:?}");
+            assert_eq!([0, 1, 2, 3].map(|i| total[i].is_sign_negative()), [true, false, false, true], "{dtype}");
+        }
         let mut a = zeros(3, DType::F32).unwrap().to_device(device).unwrap();
         let indices = NdArray::from_slice(&[0, 3]).unwrap().to_device(device).unwrap();
         let done = a.update_at(ADD, &indices, 1.0f32).and_then(|()| a.to_vec::<f32>());

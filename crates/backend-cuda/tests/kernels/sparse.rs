@@ -196,6 +196,26 @@ fn indices_out_of_bounds_are_errors() {
             let outcome = multiply(m, &b).and_then(|a| a.to_bytes());
             assert!(matches!(outcome, Err(Error::Index { size: 3, .. })), "{:?}", outcome.err());
         }
+        // The second factor has an index out of bounds, for rows of each class. A matrix without columns has no valid index.
+        for length in [1i32, 100, 300] {
+            let ranges = NdArray::from_slice(&[0, length, 2 * length])?;
+            let mut indices = vec![0i32; 2 * length as usize];
+            indices[2 * length as usize - 1] = 9;
+            let (indices, values) = (NdArray::from_slice(&indices)?, zeros(2 * length as usize, DType::F32)?);
+            let (row, both) = (NdArray::from_slice(&[0i32, 2])?, NdArray::from_slice(&[0i32, 1])?);
+            let ones = zeros(2, DType::F32)?;
+            let a = CsrParts { indptr: &row, indices: &both, values: &ones, columns: 2 };
+            for columns in [3, 0] {
+                let b = CsrParts { indptr: &ranges, indices: &indices, values: &values, columns };
+                let failed = |e: Option<Error>| matches!(e, Some(Error::Index { size, .. }) if size == columns);
+                let outcome = product(a, b).and_then(|(indptr, ..)| indptr.to_bytes());
+                assert!(failed(outcome.err()), "product with {columns} columns, length {length}");
+                for shape in [&[columns][..], &[columns, 3]] {
+                    let outcome = multiply(b, &zeros(shape, DType::F32)?).and_then(|a| a.to_bytes());
+                    assert!(failed(outcome.err()), "{shape:?}, length {length}");
+                }
+            }
+        }
         Ok(())
     });
 }

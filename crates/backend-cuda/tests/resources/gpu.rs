@@ -246,6 +246,8 @@ fn kernels_compile_once_launch_and_fault() {
     assert_eq!(saxpy.blocks_per_sm(256, 0).unwrap(), blocks);
     saxpy.allow_dynamic_shared(context.info().shared_per_block_optin).unwrap();
     assert!(saxpy.allow_dynamic_shared(1 << 30).is_err());
+    saxpy.allow_dynamic_shared(1).unwrap();
+    assert_eq!(saxpy.blocks_per_sm(256, context.info().shared_per_block_optin).unwrap(), 1, "a smaller request keeps the limit");
 
     let ints = upload(context, &[1i32, 2, 3]);
     let mut args = Args::new();

@@ -160,14 +160,21 @@ fn uploads_and_compiles_in_a_capture() {
 }
 
 #[test]
-fn empty_arrays_of_a_capture_are_read_during_the_next() {
+fn arrays_and_streams_of_a_capture_are_used_during_the_next() {
     on_device(|device| {
         let (x, other) = (NdArray::from_slice(&values(1000, 0))?, Stream::new(device)?);
-        let (_graph, (empty, _)) = Graph::capture(|| Ok((zeros([0, 3], DType::F32)?, (&x + 1.0f32).eval()?.clone())))?;
-        // This capture has the number that the first one had.
+        let mut stream = other;
+        let (_graph, (empty, _)) = Graph::capture(|| {
+            stream = Stream::current(device);
+            Ok((zeros([0, 3], DType::F32)?, (&x + 1.0f32).eval()?.clone()))
+        })?;
         let (graph, y) = Graph::capture(|| {
             let read = std::thread::scope(|s| s.spawn(|| other.scope(|| empty.to_vec::<f32>())).join().unwrap())?;
             assert!(read.is_empty());
+            // Work on the stream of a capture that has ended runs on the default stream.
+            let tripled = || stream.scope(|| (&x * 3.0f32).to_vec::<f32>());
+            let tripled = std::thread::scope(|s| s.spawn(tripled).join().unwrap())?;
+            assert!(tripled.iter().zip(values(1000, 0)).all(|(y, x)| *y == 3.0 * x));
             (&x * 2.0f32).eval().cloned()
         })?;
         graph.launch()?;

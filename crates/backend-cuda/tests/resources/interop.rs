@@ -221,6 +221,9 @@ fn readers_get_the_address_and_memory_waits_for_them() {
         let view = a.index(s![10..;-1])?;
         let pointer = DevicePointer::new(&view, None)?;
         assert_eq!((pointer.address(), pointer.layout().strides()), (address(&a)? + 40, &[-1][..]));
+        // The per-thread default stream is another one on another thread, which therefore waits for the device.
+        let pointer = DevicePointer::new(&a, Some(ForeignStream::PER_THREAD_DEFAULT))?;
+        std::thread::scope(|s| s.spawn(|| drop(pointer)).join().unwrap());
         Ok(())
     });
 }

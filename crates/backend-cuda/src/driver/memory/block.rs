@@ -38,10 +38,19 @@ impl Context {
             }
             self.retry_out_of_memory(|| self.alloc_raw(home, size))
         };
-        allocate().map(|pointer| Block { pointer, size }).map_err(|error| {
-            self.memory.lock_pool().undo_request(bytes, size);
-            if error.is_out_of_memory() { self.out_of_memory_error(bytes) } else { error }
-        })
+        let allocated = allocate();
+        let mut pool = self.memory.lock_pool();
+        match allocated {
+            Ok(pointer) => {
+                pool.record_peak();
+                Ok(Block { pointer, size })
+            }
+            Err(error) => {
+                pool.undo_request(bytes, size);
+                drop(pool); // because the error's message contains statistics of the pool
+                Err(if error.is_out_of_memory() { self.out_of_memory_error(bytes) } else { error })
+            }
+        }
     }
 
     /// Allocates at least `bytes` bytes from the driver in the order of stream `home`. The context must be current.

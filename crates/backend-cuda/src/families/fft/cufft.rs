@@ -325,7 +325,9 @@ impl Drop for Plan {
     /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, or if a
     /// captured graph uses the plan, the plan is leaked.
     fn drop(&mut self) {
-        if self.is_in_graph.load(Ordering::Relaxed) || self.context.synchronize().is_err() || self.context.bind().is_err() {
+        let is_needed = self.is_in_graph.load(Ordering::Relaxed) || self.context.is_capturing();
+        // A fault of a kernel stays in the ledger for the next call that reports errors.
+        if is_needed || !self.context.synchronize_quietly() || self.context.bind().is_err() {
             return;
         }
         let (handle, _) = *self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -199,7 +199,7 @@ impl Launch {
     fn queue(&self, problem: &Problem, memory: [u64; 5], workspace: u64, op: u64) -> crate::Result<()> {
         let function = self.variant.with_defines(|defines| SOURCE.kernel(self.context, "decompose", defines))?;
         let shared = if self.variant.in_shared { self.arena as u32 } else { 0 };
-        if shared > self.context.info().shared_per_block.min(48 << 10) {
+        if shared > 0 {
             function.allow_dynamic_shared(shared)?;
         }
         let (fault, code) = (self.context.fault_pointer()?, device::linalg_fault_code(reported_failure(problem.task)));

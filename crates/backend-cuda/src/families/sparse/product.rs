@@ -144,6 +144,8 @@ impl Product<'_> {
         let found = self.read_counters(&counters)?;
         let has_class = |class: usize| found[HAS_CLASS + class] != 0;
 
+        // The read has returned the error word, which other launches may use.
+        let fault = context.fault_pointer().with_call_context(call)?;
         let by_table =
             [("small", SMALL, SMALL_TABLE), ("medium", MEDIUM, MEDIUM_TABLE)].into_iter().filter(|(_, class, _)| has_class(*class));
         for (name, ..) in by_table.clone() {
