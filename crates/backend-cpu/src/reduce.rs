@@ -93,7 +93,7 @@ impl<T: deviation::Number> DeviationReducer for Deviation<T> {
 /// Calls `f` with the elements of `out`, to which `f` writes results. If `out` has 16-bit floats, `f` writes to a float32 buffer instead,
 /// whose elements are then rounded to `out`.
 fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
-    // The first operand is a constant, so that the conversion is compiled for float32 results only.
+    // The left side of `||` is a constant. For other results than float32, the compiler removes the conversion below.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
         return f(out.typed());
     }

@@ -1,4 +1,4 @@
-//! `cuprum tour`: runs the workloads on each device under each accelerator order. It reports the times, the accelerator that served each
+//! `cuprum tour`: runs the workloads on each device, with each order in which dispatch tries the accelerators (CUB, cuTENSOR). It reports the times, the accelerator that served each
 //! call, and the largest error relative to the CPU. Three sentences that follow from the results end the report.
 
 mod summary;

@@ -127,7 +127,7 @@ pub(crate) struct FoldImplementation {
     pub nodes: u32,
     /// Appends the steps that reduce `values`, the index of a step, along rows of `length` elements. Returns the index of the last step.
     pub push: fn(fold: &Fold, program: &mut Program, values: u16, length: usize) -> u16,
-    /// Dispatches the reduction as a separate call.
+    /// Computes the reduction by its own kernel, without fusing it into the expression that uses its result.
     pub run: fn(fold: &Fold, output: OutputSpec) -> Result<StoredArray>,
 }
 

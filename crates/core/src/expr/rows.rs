@@ -51,7 +51,7 @@ impl Fold {
         }))
     }
 
-    /// Dispatches the reduction as a separate call. `array` is the reduction's result.
+    /// Computes the reduction by its own kernel, without fusing it into the row program. `array` is the reduction's result.
     pub fn run_reduction(&self, array: &NdArray) -> Result<StoredArray> {
         let output = OutputSpec::contiguous(array.dtype(), array.shape())?;
         (self.implementation.run)(self, output)

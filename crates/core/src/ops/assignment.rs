@@ -178,12 +178,13 @@ impl NdArray {
 
     /// Replaces all elements by those of `value`, which is converted and broadcast (`numpy.copyto`, and `out=` of NumPy's functions).
     ///
-    /// A deferred value is evaluated. The array first releases its memory, so that the result can use this memory. Thus a value that
-    /// depends on this array is computed in place. Other handles and views keep their values.
+    /// A deferred value is evaluated. This handle first gives up its reference to the memory. If a deferred value holds the only other
+    /// reference, the value is computed in place. Other handles and views keep their values.
     ///
     /// # Errors
     /// A dtype that NumPy's rule `same_kind` does not convert, a shape that does not broadcast to the array's, or arrays on different
-    /// devices. The array then keeps its value. After an error of the evaluation, reading the array returns this error.
+    /// devices. These are checked first, and the array keeps its value. After an error of the evaluation, reading the array returns this
+    /// error.
     ///
     /// # Examples
     /// ```

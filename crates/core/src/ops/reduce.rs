@@ -218,7 +218,7 @@ static SINGLE_STEP_FOLD: FoldImplementation = FoldImplementation {
     run: run_fold,
 };
 
-/// Implements deferred variances. A variance is several steps of a row program.
+/// Adds a deferred variance to a fused row program: a sum, a mean, and a sum of squared distances. Alone, it is a call of `var`.
 static VARIANCE_FOLD: FoldImplementation =
     FoldImplementation { nodes: 8, push: |_, program, values, length| program.push_squared_distances(values, length), run: run_fold };
 

@@ -33,7 +33,8 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
     let mut r = system.residual()?;
     let shadow = r.clone();
     let mut residual_norm = norm(&r)?;
-    // From the last iteration: the search direction `p`, the product `v` of the matrix with the preconditioned `p`, `rho_over` and `omega`.
+    // From the last iteration: the search direction `p`, the product `v` of the matrix with the preconditioned `p`, `omega`, and
+    // `rho_over`, which is rho * omega / alpha.
     let mut last: Option<(NdArray, NdArray, NdArray, NdArray)> = None;
     let mut iterations = 0;
     while residual_norm > system.tolerance && iterations < system.maxiter {
@@ -75,7 +76,6 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         if !omega.item()?.as_bool() {
             break;
         }
-        // The next iteration divides its rho by `rho_over`, which gives beta = (rho / rho_before) * (alpha / omega).
         let rho_over = contiguous_stored(&rho.multiply(&omega)?.divide(&alpha)?)?;
         last = Some((p, v, rho_over, omega));
     }

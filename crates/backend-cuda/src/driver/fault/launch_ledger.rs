@@ -83,7 +83,7 @@ impl LaunchLedger {
     }
 }
 
-/// The error words and the ledgers of one context.
+/// The words in which kernels of one context report errors, and a ledger per thread: a list of launches not yet checked for errors.
 #[derive(Debug, Default)]
 pub(super) struct FaultTracker {
     /// Error words that no launch uses.
@@ -124,7 +124,7 @@ thread_local! {
 static FAULT_TRACKERS: PerDevice<FaultTracker> = PerDevice::new();
 
 impl Context {
-    /// Returns the error words and the ledgers of this context.
+    /// Returns the words in which kernels report errors, and the lists of launches per thread that have not been checked for errors.
     pub(super) fn fault_tracker(&self) -> &'static FaultTracker {
         FAULT_TRACKERS.get(self)
     }

@@ -17,9 +17,9 @@ pub trait Request {
         None
     }
 
-    /// Returns whether the last input of the call is an extra input of the family, which the program does not read.
+    /// Returns whether the last input of the call is read by the kernel itself, and not by the fused elementwise program.
     ///
-    /// Examples are the values of a selection, the edges or weights of a histogram, and the offsets of segments.
+    /// Examples of such inputs are the values of a selection, the edges or weights of a histogram, and the offsets of segments.
     fn has_extra_input(&self) -> bool {
         false
     }
