@@ -156,7 +156,7 @@ fn array_creation() {
             "zeros(3), ones((2, 1), dtype=int), full(2, 7), eye(2, dtype='i4')",
             "(array([0., 0., 0.]), array([[1],\n       [1]]), array([7, 7]), array([[1, 0],\n       [0, 1]], dtype=int32))",
         ),
-        ("unique(zeros((0, 2**58)), axis=-2).shape, zeros((0, 2**58)).view('uint8').size", "((0, 288230376151711744), 0)"),
+        ("unique(zeros((0, 2**58)), axis=-2).shape", "(0, 288230376151711744)"),
         ("array2string(arange(3), threshold=0, edgeitems=2**63 - 1)", "'[0 1 2]'"),
         (
             "zeros_like(f), ones_like(i), full_like(f, 2)",
