@@ -17,7 +17,7 @@ use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
-/// Print options (`numpy.printoptions`). As in NumPy, they apply to arrays with axes: a 0-d array is printed as a number, in full.
+/// Print options (`numpy.printoptions`). As in NumPy, `print` and `str` write a 0-d array as a number, in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
     /// Maximum number of digits after the decimal point.
@@ -152,6 +152,7 @@ impl fmt::Display for NdArray {
         }
         let text = match f.precision() {
             Some(precision) => elements_text(self, &PrintOptions { precision, ..options }, " ", ""),
+            None if self.ndim() == 0 => self.item().map(|value| scalar_text(value, self.dtype())),
             None => array2string(self, &options),
         };
         match text {
@@ -223,9 +224,11 @@ impl NdArray {
     /// # Errors
     /// Errors of evaluation, or too little memory.
     pub fn repr_with(&self, options: &PrintOptions) -> Result<String> {
-        let body = elements_text(self, options, ", ", "array(")?;
+        // The closing parenthesis takes one column of each line.
+        let linewidth = options.linewidth.saturating_sub(1);
+        let body = elements_text(self, &PrintOptions { linewidth, ..options.clone() }, ", ", "array(")?;
         let mut extras = Vec::new();
-        if self.size() == 0 && self.shape() != [0] {
+        if self.size() == 0 && self.shape() != [0] || self.size() > options.threshold {
             extras.push(format!("shape={}", shape_text(self.shape())));
         }
         let implied = matches!(self.dtype(), DType::Bool | DType::I64 | DType::F64 | DType::C128) && self.size() > 0;
@@ -233,7 +236,8 @@ impl NdArray {
             extras.push(format!("dtype={}", self.dtype()));
         }
         let mut out = format!("array({body}");
-        for extra in extras {
+        if !extras.is_empty() {
+            let extra = extras.join(", ");
             let last = out.rsplit('\n').next().map_or(0, str::len);
             out += if last + extra.len() + 3 > options.linewidth { ",\n      " } else { ", " };
             out += &extra;
@@ -255,15 +259,11 @@ fn array2string_from_args(args: &Args) -> Result<Value> {
     };
     let (separator, prefix, suffix) = (text("separator")?, text("prefix")?, text("suffix")?);
     options.linewidth = options.linewidth.saturating_sub(suffix.chars().count());
-    let a = args.array("a")?;
-    if a.ndim() == 0 {
-        return array2string(&a, &options).map(Value::Str);
-    }
     // The prefix itself is not printed. Its width is the indentation of continuation lines.
-    elements_text(&a, &options, separator, prefix).map(Value::Str)
+    elements_text(&args.array("a")?, &options, separator, prefix).map(Value::Str)
 }
 
-/// Returns NumPy's `str` with the given options (`numpy.array2string`). Only the printed elements of a large array are copied to the host.
+/// Returns the elements as NumPy's `str` does, with the given options (`numpy.array2string`). They apply to 0-d arrays too. Only the printed elements of a large array are copied to the host.
 ///
 /// # Errors
 /// Errors of evaluation, or too little memory.
@@ -284,9 +284,6 @@ fn array2string_from_args(args: &Args) -> Result<Value> {
     call = array2string_from_args
 )]
 pub fn array2string(array: &NdArray, options: &PrintOptions) -> Result<String> {
-    if array.ndim() == 0 {
-        return Ok(scalar_text(array.item()?, array.dtype()));
-    }
     elements_text(array, options, " ", "")
 }
 

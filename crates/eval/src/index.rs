@@ -13,12 +13,11 @@ pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
             .with_help("an index is an integer, a slice, `...`, `None`, an array of integers or a boolean mask")
     };
     match value {
-        Value::Scalar(Scalar::Bool(_)) => Err(bad("a single truth value")),
+        Value::Scalar(truth @ Scalar::Bool(_)) => Ok(IndexPart::Array(NdArray::scalar_as(*truth, DType::Bool)?)),
         Value::Scalar(Scalar::Int(i)) => isize::try_from(*i)
             .map(|i| IndexPart::Basic(Item::At(i)))
             .map_err(|_| UnlocatedError::index_error(format!("index {i} is out of bounds"))),
         Value::None => Ok(IndexPart::Basic(Item::NewAxis)),
-        Value::Array(a) if a.dtype() == DType::Bool && a.ndim() == 0 => Err(bad("a single truth value")),
         Value::Array(a) if a.dtype() == DType::Bool => Ok(IndexPart::Array(a.clone())),
         Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => index_part(&Value::Scalar(a.item()?)),
         Value::Array(a) if a.dtype().is_int() => Ok(IndexPart::Array(a.clone())),

@@ -68,6 +68,27 @@ fn division_by_zero() -> UnlocatedError {
     UnlocatedError::value_error("division by zero")
 }
 
+/// Returns `x / y` rounded once, to the nearest float, as in Python. `y` is not zero.
+fn int_quotient(x: i128, y: i128) -> f64 {
+    let is_exact = |v: i128| v.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS;
+    if is_exact(x) && is_exact(y) {
+        return x as f64 / y as f64;
+    }
+    let (dividend, divisor) = (x.unsigned_abs(), y.unsigned_abs());
+    let (mut quotient, mut rest, mut exponent) = (dividend / divisor, dividend % divisor, 0);
+    // `rest < divisor <= 2^127`, so `rest * 2` does not overflow.
+    while rest != 0 && quotient < 1 << 64 {
+        rest *= 2;
+        quotient = quotient * 2 + u128::from(rest >= divisor);
+        rest %= divisor;
+        exponent -= 1;
+    }
+    // The quotient has bits below those of the float, so the last bit may stand for all further bits.
+    let quotient = quotient | u128::from(rest != 0);
+    let magnitude = quotient as f64 * 2f64.powi(exponent);
+    if (x < 0) == (y < 0) { magnitude } else { -magnitude }
+}
+
 fn int_operation(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
     let exact = |v: Option<i128>| {
         v.map(Scalar::Int).ok_or_else(|| {
@@ -80,7 +101,7 @@ fn int_operation(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
         BinaryOp::Sub => exact(x.checked_sub(y)),
         BinaryOp::Mul => exact(x.checked_mul(y)),
         BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0 => Err(division_by_zero()),
-        BinaryOp::Div => Ok(Scalar::Float(x as f64 / y as f64)),
+        BinaryOp::Div => Ok(Scalar::Float(int_quotient(x, y))),
         BinaryOp::FloorDiv => exact(x.checked_div(y).map(|q| q - i128::from(x % y != 0 && (x < 0) != (y < 0)))),
         // The remainder has the sign of the divisor. A divisor of -1 is handled first because `i128::MIN % -1` overflows.
         BinaryOp::Rem if y == -1 => Ok(Scalar::Int(0)),

@@ -75,7 +75,8 @@ fn repr_non_sequence(value: &Value) -> Result<String> {
 /// Returns the error of a deferred array, or out of memory.
 pub fn display(value: &Value) -> Result<String> {
     match value {
-        Value::Array(a) => cuprum_core::fmt::array2string(a, &Default::default()),
+        Value::Array(a) if a.ndim() == 0 => Ok(scalar_text(a.item()?, a.dtype())),
+        Value::Array(a) => cuprum_core::fmt::array2string(a, &cuprum_core::get_printoptions()),
         Value::Str(s) => Ok(s.clone()),
         Value::DType(d) => Ok(d.to_string()),
         other => repr(other),

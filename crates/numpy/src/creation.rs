@@ -603,6 +603,16 @@ pub fn isfortran(a: &NdArray) -> Result<bool> {
     Ok(stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous())
 }
 
+/// Calls [`fromiter`] with Python-like arguments. The numbers of a list must fit `dtype`.
+fn fromiter_from_args(args: &Args) -> Result<Value> {
+    let dtype = DType::from_args(args, "dtype")?;
+    let sequence = match args.get("iter") {
+        Some(sequence) => sequence.array_as(args.op(), Some(dtype))?,
+        None => args.array("iter")?,
+    };
+    fromiter(&sequence, dtype, args.int_or("count", -1)?).map(Value::Array)
+}
+
 /// Returns the first `count` elements of a 1-D sequence as an array of `dtype` (`numpy.fromiter`). A negative `count` takes all elements.
 ///
 /// # Errors
@@ -619,8 +629,8 @@ pub fn isfortran(a: &NdArray) -> Result<bool> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("fromiter(iter, dtype, count=-1)")]
-pub fn fromiter(#[name("iter")] sequence: &NdArray, dtype: DType, count: isize) -> Result<NdArray> {
+#[numpy("fromiter(iter, dtype, count=-1)", call = fromiter_from_args)]
+pub fn fromiter(sequence: &NdArray, dtype: DType, count: isize) -> Result<NdArray> {
     let name = "fromiter";
     if sequence.ndim() != 1 {
         return Err(Error::shape(name, "takes a sequence of numbers", &[sequence.shape()]));

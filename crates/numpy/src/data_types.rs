@@ -146,6 +146,15 @@ pub fn can_cast(#[name("from_")] from: impl Into<TypeSource>, to: DType, casting
     })
 }
 
+/// Calls [`min_scalar_type`] with Python-like arguments. A 0-d array is a number, as in NumPy.
+fn min_scalar_type_from_args(args: &Args) -> Result<Value> {
+    let source = match args.value("a") {
+        Some(Value::Array(a)) if a.ndim() == 0 => TypeSource::Number(a.item()?),
+        _ => TypeSource::from_args(args, "a")?,
+    };
+    min_scalar_type(source).map(Value::DType)
+}
+
 /// Returns the smallest dtype that holds a number, or the dtype of an array (`numpy.min_scalar_type`).
 ///
 /// # Errors
@@ -158,7 +167,7 @@ pub fn can_cast(#[name("from_")] from: impl Into<TypeSource>, to: DType, casting
 /// assert_eq!(min_scalar_type(TypeSource::Number((-300).into()))?, DType::I16);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("min_scalar_type(a, /)")]
+#[numpy("min_scalar_type(a, /)", call = min_scalar_type_from_args)]
 pub fn min_scalar_type(a: impl Into<TypeSource>) -> Result<DType> {
     let float = |v: f64| match v.abs() {
         v if !v.is_finite() || v <= 65000.0 => DType::F16,

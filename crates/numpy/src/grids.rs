@@ -171,7 +171,7 @@ impl From<Scalar> for GridPart {
 }
 
 /// Converts the operands of [`r_`] and [`c_`] to arrays of their common dtype. Numbers are weak scalars.
-fn parts_as_arrays(parts: &[GridPart]) -> Result<Vec<NdArray>> {
+fn parts_as_arrays(name: &'static str, parts: &[GridPart]) -> Result<Vec<NdArray>> {
     let mut operands = Vec::new();
     for part in parts {
         operands.push(match part {
@@ -182,7 +182,7 @@ fn parts_as_arrays(parts: &[GridPart]) -> Result<Vec<NdArray>> {
     let dtype = result_type(&arg_types(&operands));
     let convert = |operand: &Operand| match operand {
         Operand::Array(a) => a.astype(dtype),
-        Operand::Scalar(s) => NdArray::scalar_as(*s, dtype),
+        Operand::Scalar(s) => NdArray::scalar_as(s.checked_for(name, dtype)?, dtype),
     };
     operands.iter().map(convert).collect()
 }
@@ -204,7 +204,7 @@ fn parts_as_arrays(parts: &[GridPart]) -> Result<Vec<NdArray>> {
 /// # }
 /// ```
 pub fn r_(parts: &[GridPart]) -> Result<NdArray> {
-    let arrays = parts_as_arrays(parts)?.iter().map(|a| at_least(a, 1)).collect::<Result<Vec<_>>>()?;
+    let arrays = parts_as_arrays("r_", parts)?.iter().map(|a| at_least(a, 1)).collect::<Result<Vec<_>>>()?;
     concat(&arrays, 0).map_err(|e| e.with_function_name("r_"))
 }
 
@@ -226,6 +226,6 @@ pub fn r_(parts: &[GridPart]) -> Result<NdArray> {
 /// ```
 pub fn c_(parts: &[GridPart]) -> Result<NdArray> {
     let column = |a: &NdArray| if a.ndim() < 2 { a.reshape((-1, 1)) } else { Ok(a.clone()) };
-    let arrays = parts_as_arrays(parts)?.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let arrays = parts_as_arrays("c_", parts)?.iter().map(column).collect::<Result<Vec<_>>>()?;
     concat(&arrays, -1).map_err(|e| e.with_function_name("c_"))
 }

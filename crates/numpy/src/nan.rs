@@ -251,7 +251,7 @@ fn nanstd_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None, where=True)", call = nanstd_from_args)]
 pub fn nanstd(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    nanvar(a, over)?.sqrt()
+    if a.dtype().is_inexact() { nanvar(a, over)?.sqrt() } else { a.std(over) }
 }
 
 /// Returns the result of `arg` (argmin or argmax) on the array with NaN replaced by `worst`: infinity for argmin, minus infinity for

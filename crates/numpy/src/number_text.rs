@@ -133,8 +133,7 @@ impl FloatStyle {
         let wanted = if is_limit { self.precision.unwrap_or(0) } else { self.min_digits } as i64 + uncounted(e);
         // The exact value is rounded to `wanted` digits. With fewer than one digit, it becomes zero or one unit of the rounded position.
         if wanted < 1 {
-            let unit = format!("1e{}", i64::from(e) + 1 - wanted).parse::<f64>().unwrap_or(f64::INFINITY);
-            let is_up = wanted == 0 && v.abs() * 2.0 > unit;
+            let is_up = wanted == 0 && exact.trim_end_matches('0') > "5";
             return if is_up { ("1".to_owned(), e + 1) } else { ("0".to_owned(), 0) };
         }
         let count = (wanted as usize).min(EXACT_DIGITS);

@@ -157,6 +157,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             Some(value) => filled(a, &shape, value, dtype)?,
             None => return Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
         },
+        _ if shape.contains(&0) => filled(a, &shape, 0, dtype)?,
         (count, initial) if is_associative(op) => {
             let (mut x, mut count, mut rest) = (x.clone(), count, initial);
             while count > 1 {
@@ -199,6 +200,9 @@ fn signed_extents(shape: &[usize]) -> Vec<isize> {
     shape.iter().map(|&n| n as isize).collect()
 }
 
+/// Maximum number of results that [`accumulate`] keeps as separate arrays.
+const MAX_GROUP: usize = 1 << 12;
+
 /// Returns the running results of an elementwise operation along an axis (`numpy.ufunc.accumulate`): `accumulate(&a, 0, None, ADD)` is
 /// `a.cumsum(0)`.
 ///
@@ -239,7 +243,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
         _ => {}
     }
     let part = |x: &NdArray, from: usize, to: usize| slice_axis(x, axis, from as isize, to as isize, 1);
-    if count == 0 {
+    if a.size() == 0 {
         return Ok(a);
     }
     if is_associative(ufunc) {
@@ -251,11 +255,19 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
         }
         return x.contiguous();
     }
-    let mut results = vec![part(&a, 0, 1)?];
+    // Results are joined in groups, because `concat` takes a limited number of arrays and each array has a fixed overhead.
+    let mut last = part(&a, 0, 1)?;
+    let (mut groups, mut group) = (Vec::new(), vec![last.clone()]);
     for n in 1..count {
-        results.push(apply(ufunc, results[n - 1].clone(), part(&a, n, n + 1)?)?);
+        last = apply(ufunc, last, part(&a, n, n + 1)?)?;
+        group.push(last.clone());
+        if group.len() == MAX_GROUP {
+            groups.push(concat(&group, axis)?);
+            group.clear();
+        }
     }
-    concat(&results, axis)
+    groups.extend((!group.is_empty()).then(|| concat(&group, axis)).transpose()?);
+    concat(&groups, axis)
 }
 
 /// Reduces segments of an axis by an elementwise operation (`numpy.ufunc.reduceat`). Segment `i` begins at `indices[i]` and ends at

@@ -277,6 +277,11 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
     }
     let parts = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
     let step = linspace_step(start, stop, parts);
+    if step == Scalar::Float(0.0) && start.as_f64() != stop.as_f64() {
+        // The step underflows, so NumPy multiplies the whole distance by fractions.
+        let fractions = arange_scalar(0.into(), count.into(), 1.into(), Some(DType::F64))?.divide(parts)?;
+        return fractions.multiply(stop.as_f64() - start.as_f64())?.add(start.as_f64())?.astype(dtype);
+    }
     let endpoint = endpoint && count > 1;
     dispatch_fill(LINSPACE, Device::current()?, &[count], dtype, Fill::Linspace { start, stop, step, count, endpoint })
 }

@@ -58,7 +58,7 @@ pub fn requested_order(args: &Args) -> Result<MemoryOrder> {
 /// Reverses the axes of `a` if the argument `order` requests a traversal in Fortran order. Returns the array, and whether its axes are
 /// reversed.
 ///
-/// `'A'` and `'K'` reverse the axes of an array that is stored in Fortran order. NumPy's `'K'` also keeps other orders of axes.
+/// `'A'` and `'K'` reverse the axes of an array that is stored in Fortran order.
 ///
 /// # Errors
 /// An unknown order, or errors of evaluation.

@@ -54,6 +54,9 @@ fn parse_term(subscripts: &str, text: &str) -> Result<SubscriptTerm> {
     }
 }
 
+/// Maximum number of operands. The choice of the pairs takes about the cube of the number of operands.
+const MAX_OPERANDS: usize = 512;
+
 /// Parses subscripts and checks them against the operands' shapes.
 fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
     let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
@@ -61,6 +64,9 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
         Some((l, r)) => (l, Some(r)),
         None => (text.as_str(), None),
     };
+    if operands.len() > MAX_OPERANDS {
+        return Err(subscripts_error(subscripts, format!("{} operands are too many (at most {MAX_OPERANDS})", operands.len())));
+    }
     let terms: Vec<SubscriptTerm> = left.split(',').map(|t| parse_term(subscripts, t)).collect::<Result<_>>()?;
     if terms.len() != operands.len() {
         return Err(subscripts_error(subscripts, format!("{} terms for {} operands", terms.len(), operands.len())));
@@ -145,7 +151,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// that [`einsum_path`] returns.
 ///
 /// # Errors
-/// Subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on different devices.
+/// More than 512 operands, subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -227,12 +233,28 @@ fn index_combination_count(a: &[Mode], b: &[Mode], extents: &[usize]) -> f64 {
 /// This is the greedy strategy of opt_einsum (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
 fn choose_greedy_pair(terms: &[OperandModes], output: &[Mode], extents: &[usize]) -> (usize, usize) {
     let size = |modes: &[Mode]| size_of_modes(modes, extents);
+    let sizes: Vec<f64> = terms.iter().map(|modes| size(modes)).collect();
+    // Uses of each mode by the terms and the output. A contraction keeps a mode with more uses than its two operands have.
+    let mut uses: Vec<usize> = vec![0; extents.len()];
+    for &m in terms.iter().flatten().chain(output) {
+        uses[m as usize] += 1;
+    }
     let mut best = ((0, 1), (f64::INFINITY, f64::INFINITY));
     for i in 0..terms.len() {
         for j in i + 1..terms.len() {
-            let rest = terms.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, modes)| modes);
-            let kept = kept_modes(&terms[i], &terms[j], rest, output);
-            let score = (size(&kept) - size(&terms[i]) - size(&terms[j]), index_combination_count(&terms[i], &terms[j], extents));
+            let (a, b) = (&terms[i], &terms[j]);
+            let own_uses = |m: Mode| a.iter().chain(b).filter(|x| **x == m).count();
+            let mut kept = OperandModes::new();
+            for &m in a.iter().chain(b) {
+                if uses[m as usize] > own_uses(m) && !kept.contains(&m) {
+                    kept.push(m);
+                }
+            }
+            let reduction = size(&kept) - sizes[i] - sizes[j];
+            if reduction > best.1.0 {
+                continue;
+            }
+            let score = (reduction, index_combination_count(a, b, extents));
             if score < best.1 {
                 best = ((i, j), score);
             }
@@ -349,5 +371,23 @@ mod tests {
         for text in ["ij,jk", "i->j", "i1", "i..j", "ii->ii", ""] {
             assert!(parse(text, &[]).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn many_operands_have_a_path() {
+        let path = |count: usize| {
+            let a = NdArray::from_vec(vec![1.0; 4], [2, 2])?;
+            let pairs: Vec<&str> = ["ab", "bc", "cd", "da"].into_iter().cycle().take(count).collect();
+            einsum_path(&format!("{}->", pairs.join(",")), vec![&a; count])
+        };
+        assert_eq!(path(200).unwrap().contractions.len(), 199);
+        assert!(path(MAX_OPERANDS + 1).is_err());
+    }
+
+    #[test]
+    fn pairs_keep_the_modes_that_others_use() {
+        let terms: Vec<OperandModes> = [[0, 1], [1, 2], [2, 3]].into_iter().map(|modes| modes.into_iter().collect()).collect();
+        // The second pair has the smallest result: 2 x 3 elements instead of 9 x 5.
+        assert_eq!(choose_greedy_pair(&terms, &[0, 3], &[9, 2, 5, 3]), (1, 2));
     }
 }

@@ -28,11 +28,11 @@ use cuprum_macros::numpy;
 
 use crate::array::NdArray;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise_moving, run_as_composite};
 use crate::function::{Function, Parameters};
 use crate::op::{Cost, Family, Op, OpDef, TypeRule, result_type};
-use crate::ops::value::Value;
+use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use exact_comparison::compare_exactly;
 
@@ -324,6 +324,15 @@ impl NdArray {
     }
 }
 
+/// Calls [`where_`] with Python-like arguments. With the condition alone, returns [`NdArray::nonzero`], as NumPy does.
+fn where_from_args(args: &Args) -> Result<Value> {
+    match (args.operand_or_none("x")?, args.operand_or_none("y")?) {
+        (None, None) => Ok(Value::tuple(args.array("condition")?.nonzero()?.into_iter().map(Value::Array))),
+        (Some(x), Some(y)) => where_(args.operand("condition")?, x, y).map(Value::Array),
+        _ => Err(Error::value(args.op(), "either both or neither of x and y should be given")),
+    }
+}
+
 /// Selects `x` where `condition` is true and `y` elsewhere, with broadcasting (`numpy.where`).
 ///
 /// Python ints outside the range of an integer result dtype wrap.
@@ -342,7 +351,7 @@ impl NdArray {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("where(condition, x, y, /)")]
+#[numpy("where(condition, x=None, y=None, /)", call = where_from_args)]
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.arg_type(), y.arg_type()]);

@@ -14,8 +14,9 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
-use crate::op::Op;
+use crate::op::{ArgumentType, Op};
 pub use crate::ops::creation_options::{MemoryOrder, create_from_args, requested_order};
+use crate::ops::elementwise::LDEXP;
 pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -84,11 +85,11 @@ impl Function {
         match (args.get("out"), &result) {
             (None, _) => Ok(result),
             (Some(Value::Tuple(outs)), Value::Tuple(results)) if outs.len() == results.len() => {
-                let fitted = results.iter().zip(outs.iter()).map(|(result, out)| self.fit_to_out(result, out));
+                let fitted = results.iter().zip(outs.iter()).map(|(result, out)| self.fit_to_out(&args, result, out));
                 Ok(Value::Tuple(fitted.collect::<Result<_>>()?))
             }
-            (Some(Value::Tuple(outs)), _) if outs.len() == 1 => self.fit_to_out(&result, &outs[0]),
-            (Some(out), _) => self.fit_to_out(&result, out),
+            (Some(Value::Tuple(outs)), _) if outs.len() == 1 => self.fit_to_out(&args, &result, &outs[0]),
+            (Some(out), _) => self.fit_to_out(&args, &result, out),
         }
     }
 
@@ -133,6 +134,9 @@ impl Function {
                 args.replace(name, Value::Array(converted));
             }
         }
+        if dtype.is_none() && matches!(casting.as_str(), "no" | "equiv") {
+            self.check_no_conversion(args, &casting)?;
+        }
         let result = (self.call)(args)?;
         let mask = args.get("where").filter(|mask| !matches!(mask, Value::Scalar(Scalar::Bool(true))));
         let mask = mask.map(|mask| mask.array(self.name)?.astype(DType::Bool)).transpose()?;
@@ -173,9 +177,27 @@ impl Function {
         }
     }
 
-    /// Returns a result in the dtype and shape of the argument `out`, by NumPy's casting rule `same_kind`.
-    fn fit_to_out(&self, result: &Value, out: &Value) -> Result<Value> {
-        let (result, out) = match (result, out) {
+    /// Returns an error if an elementwise function converts an operand although the rule `casting` allows no conversion.
+    fn check_no_conversion(&self, args: &Args, casting: &str) -> Result<()> {
+        let operands = ["x", "x1", "x2"].into_iter().filter_map(|name| args.get(name));
+        let types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
+        let rule = Op::by_name(self.name).filter(|op| *op != LDEXP && op.arity() == types.len()).and_then(|op| op.0.rule);
+        // `ldexp` converts its operands separately. The call reports operands without a common dtype.
+        let Some(Ok(signature)) = rule.map(|rule| rule.resolve_dtypes(self.name, &types)) else { return Ok(()) };
+        for (from, to) in types.iter().zip(signature.args) {
+            if let ArgumentType::Array(from) = *from
+                && from != to
+            {
+                let message = format!("cannot convert an operand from {from} to {to} by the rule '{casting}'");
+                return Err(Error::dtype(self.name, message, &[from, to]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a result in the dtype and shape of the argument `out`, by the argument `casting` or NumPy's casting rule `same_kind`.
+    fn fit_to_out(&self, args: &Args, result: &Value, out: &Value) -> Result<Value> {
+        let (mut result, out) = match (result, out) {
             (_, Value::None) => return Ok(result.clone()),
             (result, Value::Array(out)) => (result.array(self.name)?, out),
             (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
@@ -187,6 +209,16 @@ impl Function {
         }
         if result.ndim() > out.ndim() {
             return Err(Error::shape(self.name, "the result cannot be broadcast to 'out'", &[result.shape(), out.shape()]));
+        }
+        // The assignment below checks the rule `same_kind`.
+        if let Some(Value::Str(casting)) = args.value("casting")
+            && casting != "same_kind"
+        {
+            if !result.dtype().can_cast_by_rule(out.dtype(), self.name, casting)? {
+                let message = format!("cannot convert the result from {} to {} by the rule '{casting}'", result.dtype(), out.dtype());
+                return Err(Error::dtype(self.name, message, &[result.dtype(), out.dtype()]));
+            }
+            result = result.astype(out.dtype())?;
         }
         let mut fitted = out.clone();
         fitted.assign_from_for_op(self.name, result.into())?;

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::array::NdArray;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::index::Item;
+use crate::index::{Item, NewAxis};
 use crate::layout::{Dims, Layout, Strides, broadcast_shapes, check_ndim};
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{add, multiply, where_};
@@ -191,6 +191,13 @@ impl AdvancedIndex {
                     };
                     source_axis += if matches!(item, Item::Ellipsis) { omitted } else { axes_of(&Ok(*item)) };
                 }
+                // A mask without axes selects along a new axis of extent 1.
+                Err(array) if array.dtype() == DType::Bool && array.ndim() == 0 => {
+                    let [indices] = &index_arrays_of(&a.index(NewAxis)?, &array.reshape(1)?, 0)?[..] else { continue };
+                    basic.push(Item::NewAxis);
+                    arrays.push(AxisIndices { indices: indices.clone(), axis, source_axis, is_checked: true });
+                    axis += 1;
+                }
                 Err(array) => {
                     for indices in index_arrays_of(a, array, source_axis)? {
                         basic.push(Item::slice(None, None, 1));
@@ -348,9 +355,6 @@ fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec
             return Ok(SmallVec::from_elem(array.astype(DType::I64)?, 1)); // NumPy's empty list is float64, but a valid index
         }
         return Err(Error::dtype(INDEX_FUNCTION, "index arrays hold integers or bools; use astype", &[array.dtype()]));
-    }
-    if array.ndim() == 0 {
-        return Err(Error::value(INDEX_FUNCTION, "a mask needs at least one axis"));
     }
     for (n, (&of_mask, &of_array)) in array.shape().iter().zip(&a.shape()[axis..]).enumerate() {
         if of_mask != of_array {

@@ -31,7 +31,13 @@ pub enum Side {
 fn searchsorted_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let sorted = match args.get("sorter") {
-        Some(_) => a.take(&args.array("sorter")?, 0)?,
+        Some(_) => {
+            let sorter = args.indices("sorter")?;
+            if sorter.shape() != a.shape() {
+                return Err(Error::shape(args.op(), "sorter.size must equal a.size", &[sorter.shape(), a.shape()]));
+            }
+            a.take(&sorter, 0).and_then(|a| a.eval().cloned()).map_err(|e| e.with_function_name(args.op()))?
+        }
         None => a,
     };
     sorted.searchsorted(&args.array("v")?, read_side(args)?).map(Value::Array)

@@ -8,6 +8,7 @@ use crate::array::{Array, NdArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::index::Item;
 use crate::layout::{Dims, Layout, normalize_axis_of_scalar};
 use crate::op::{Family, Op};
 use crate::ops::elementwise::{floor_divide, remainder};
@@ -27,7 +28,7 @@ super::ops! { Select after segments:
 /// [`NdArray::extract`] is `arr[condition]` for a boolean mask.
 ///
 /// # Errors
-/// A condition of another size, or arrays on different devices.
+/// A condition of more elements than `arr`, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -42,7 +43,9 @@ super::ops! { Select after segments:
 /// ```
 #[numpy("extract(condition, arr)")]
 pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
-    arr.ravel()?.extract(&condition.astype(DType::Bool)?.ravel()?)
+    let (arr, condition) = (arr.ravel()?, condition.astype(DType::Bool)?.ravel()?);
+    // As in NumPy, a shorter condition selects none of the remaining elements.
+    arr.index(Item::slice(None, condition.size().min(arr.size()) as isize, 1))?.extract(&condition)
 }
 
 /// Dispatches a call of the kernel family `Select`. Returns the elements of `from` at which `condition` is true, and the indices of these

@@ -5,7 +5,7 @@ use crate::array::NdArray;
 use crate::call::{OutputSpec, Sort, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::function::IntoValue;
+use crate::function::{FromArgs, IntoValue};
 use crate::layout::{Dims, Layout};
 use crate::op::Op;
 use crate::ops::creation::full_on_device;
@@ -13,7 +13,7 @@ use crate::ops::elementwise::{add, logical_and, logical_not, not_equal, subtract
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{AxisOption, AxisOptions, axis};
 use crate::ops::select::flatnonzero;
-use crate::ops::value::Value;
+use crate::ops::value::{Args, Value};
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 
@@ -111,6 +111,29 @@ fn partition_over(op: Op, a: &NdArray, kth: isize, over: &AxisOptions, part: Sor
     };
     let [array] = sort_along(op, a, axis, over.is_descending(), [part], RequiredPart::Partition(nth))?;
     Ok(array)
+}
+
+/// Calls a partition with Python-like arguments. A sort partitions an array around several elements.
+fn partition_from_args(op: Op, args: &Args, part: SortOutput) -> Result<Value> {
+    let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
+    let kth = args.array("kth")?;
+    if kth.ndim() > 1 || !(kth.dtype().is_int() || kth.dtype() == DType::Bool) {
+        return Err(Error::value(args.op(), "Partition index must be integer"));
+    }
+    let kth = kth.astype(DType::I64)?.to_vec::<i64>()?;
+    // As in NumPy, positions in an empty array are not checked.
+    let partitioned = match &kth[..] {
+        &[kth] if a.size() > 0 => partition_over(op, &a, kth as isize, &over, part)?,
+        kth => {
+            let size = sort_axis(op, &a, &over, part)?.map_or(a.size(), |axis| a.shape()[axis]);
+            let is_outside = |index: i64| a.size() > 0 && !(-(size as i64)..size as i64).contains(&index);
+            if let Some(&index) = kth.iter().find(|index| is_outside(**index)) {
+                return Err(Error::Index { op: args.op(), index, axis: 0, size });
+            }
+            sort_over(op, &a, &over, part)?
+        }
+    };
+    Ok(Value::Array(partitioned))
 }
 
 /// The result of [`unique_all`]: the distinct elements of an array, with indices and counts.
@@ -221,7 +244,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("partition(a, kth, axis=-1)", method)]
+    #[numpy("partition(a, kth, axis=-1)", method, call = |args| partition_from_args(PARTITION, args, SortOutput::Values))]
     pub fn partition(&self, kth: isize, over: impl Into<AxisOptions>) -> Result<NdArray> {
         partition_over(PARTITION, self, kth, &over.into(), SortOutput::Values)
     }
@@ -242,7 +265,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("argpartition(a, kth, axis=-1)", method)]
+    #[numpy("argpartition(a, kth, axis=-1)", method, call = |args| partition_from_args(ARGPARTITION, args, SortOutput::Indices))]
     pub fn argpartition(&self, kth: isize, over: impl Into<AxisOptions>) -> Result<NdArray> {
         partition_over(ARGPARTITION, self, kth, &over.into(), SortOutput::Indices)
     }

@@ -25,7 +25,33 @@ fn reshape_from_args(args: &Args) -> Result<Value> {
     Ok(Value::Array(if is_reversed { reshaped.t()? } else { reshaped }))
 }
 
+/// Returns the axes by descending size of their strides, as NumPy's iterators order them. An axis that is broadcast or has one element
+/// keeps its position relative to the axes around it.
+fn axes_in_memory_order(a: &NdArray) -> Result<SmallVec<[isize; 6]>> {
+    let stored = a.stored()?;
+    let stride = |axis: usize| if a.shape()[axis] == 1 { 0 } else { stored.layout().strides()[axis].unsigned_abs() };
+    let mut axes: SmallVec<[isize; 6]> = SmallVec::new(); // ascending
+    for axis in (0..a.ndim()).rev() {
+        let mut position = axes.len();
+        for (n, &inner) in axes.iter().enumerate().rev() {
+            match (stride(inner as usize), stride(axis)) {
+                (0, _) | (_, 0) => {}
+                (inner, outer) if inner <= outer => break,
+                _ => position = n,
+            }
+        }
+        axes.insert(position, axis as isize);
+    }
+    axes.reverse();
+    Ok(axes)
+}
+
 fn ravel_from_args(args: &Args) -> Result<Value> {
+    if matches!(args.get("order"), Some(Value::Str(order)) if order == "K") {
+        let a = args.array("a")?;
+        let axes = axes_in_memory_order(&a)?;
+        return a.transpose(&axes[..])?.ravel().map(Value::Array);
+    }
     reverse_axes_for_order(args, args.array("a")?)?.0.ravel().map(Value::Array)
 }
 

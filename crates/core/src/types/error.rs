@@ -218,6 +218,7 @@ impl Error {
             Error::Shape { op, .. }
             | Error::DType { op, .. }
             | Error::Axis { op, .. }
+            | Error::Index { op, .. }
             | Error::Value { op, .. }
             | Error::Device { op, .. }
             | Error::LinAlg { op, .. }

@@ -31,6 +31,14 @@ fn integer_array_indices() {
         ("a[..., [0]].shape, a[None, i].shape, a[:, i, None].shape", "((3, 1), (1, 3, 4), (3, 3, 1))"),
         ("a[array([[0, 1], [2, 0]])].shape", "(2, 2, 4)"),
     ]);
+    // A truth value selects along a new axis of extent 1.
+    check(&[
+        ("x = array(5); x[x > 3], x[x < 3].shape, f[True].shape, f[False].shape", "(array([5]), (0,), (1, 3), (0, 3))"),
+        ("x = array(5); x[x > 3] = 0; x", "array(0)"),
+        ("x = array(5); x[False] = 0; x", "array(5)"),
+        ("y = i.copy(); y[True] = 7; y", "array([7, 7, 7])"),
+        ("a[[0, 2], True].shape, a[True, :, 1].shape", "((2, 4), (1, 3))"),
+    ]);
     // NumPy's rule for an int and an index array separated by a slice: the array's axes come first.
     check(&[
         ("c = a[None]; c[0, :, [1, 2]].shape, c[0, [1, 2]].shape, c[:, 0, [1, 2]].shape", "((2, 3), (2, 4), (1, 2))"),

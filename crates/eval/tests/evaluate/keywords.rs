@@ -37,6 +37,7 @@ fn print_options_apply_until_they_are_changed() {
     let source = "set_printoptions(precision=2, threshold=5); array_str(array([1, 2 / 3])), array_str(arange(7))";
     let found = session.run(source).unwrap().unwrap_or(Value::None);
     assert_eq!(cuprum_eval::repr(&found).unwrap(), "('[1.   0.67]', '[0 1 2 ... 4 5 6]')");
+    assert_eq!(cuprum_eval::display(&session.run("array([2 / 3])").unwrap().unwrap_or(Value::None)).unwrap(), "[0.67]");
     let found = session.run("get_printoptions().precision, repr_width").err().map(|e| e.message().to_owned());
     assert!(found.is_some_and(|message| message.contains("repr_width")));
     session.run("set_printoptions(precision=8, threshold=1000)").unwrap();

@@ -1,6 +1,6 @@
 //! Arrays divided into parts along an axis: `split` and its variants, and `unstack`.
 
-use cuprum_core::buffer::try_collect;
+use cuprum_core::buffer::{check_memory_available, try_collect};
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
@@ -49,6 +49,9 @@ impl FromArgs for Sections {
     }
 }
 
+/// Estimated bytes of a part, which is an array with its own layout. Parts are allocated infallibly, so their total is checked first.
+const BYTES_PER_PART: usize = 600;
+
 /// Returns the parts of an array along `axis`. If `equal` is true and `sections` is a number of parts, the number must divide the extent of
 /// the axis.
 fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isize, equal: bool) -> Result<Vec<NdArray>> {
@@ -61,6 +64,7 @@ fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isiz
             Err(Error::value(op, "array split does not result in an equal division"))
         }
         Sections::Count(count) => {
+            check_memory_available(op, count.saturating_mul(BYTES_PER_PART))?;
             let (length, longer) = (extent / count, extent % count);
             let start = |n: usize| (n * length + n.min(longer)) as isize;
             try_collect(op, (0..count).map(|n| part(start(n), start(n + 1))))?.into_iter().collect()
@@ -213,5 +217,6 @@ pub fn unstack(x: &NdArray, axis: isize) -> Result<Vec<NdArray>> {
         return Err(Error::value("unstack", "Input array must be at least 1-d."));
     }
     let x = moveaxis(x, [axis], [0])?;
+    check_memory_available("unstack", x.shape()[0].saturating_mul(BYTES_PER_PART))?;
     try_collect("unstack", (0..x.shape()[0]).map(|n| x.index(&[Item::from(n)])))?.into_iter().collect()
 }

@@ -84,7 +84,8 @@ pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<i
         Operand::Scalar(Scalar::Float(x)) if x.is_finite() => x as i128,
         Operand::Scalar(_) => return Err(Error::value(name, "the numbers of repetitions must be integers")),
         Operand::Array(counts) => {
-            if !counts.dtype().can_cast_safe(DType::I64) {
+            // An empty list is a float64 array.
+            if counts.size() > 0 && !counts.dtype().can_cast_safe(DType::I64) {
                 return Err(Error::dtype(name, "Cannot cast array data to int64 according to the rule 'safe'", &[counts.dtype()]));
             }
             match *counts.shape() {

@@ -151,7 +151,10 @@ fn read_bins(args: &Args, dimensions: usize) -> Result<Vec<Bins>> {
 
 fn histogramdd_from_args(args: &Args) -> Result<Value> {
     let sample = match args.get("sample") {
-        Some(value) if value.items().is_some() => stack(&args.arrays("sample")?, 1).map_err(|error| error.with_function_name(args.op()))?,
+        // A list of numbers is a sample of one dimension, like a 1-D array.
+        Some(value) if value.items().is_some_and(|items| items.iter().any(|item| !matches!(item, Value::Scalar(_)))) => {
+            stack(&args.arrays("sample")?, 1).map_err(|error| error.with_function_name(args.op()))?
+        }
         _ => match args.array("sample")? {
             sample if sample.ndim() == 1 => expand_dims(&sample, [1])?,
             sample => sample,

@@ -183,14 +183,19 @@ impl FromArgs for AxisOptions {
             None => {}
             Some(_) => return Err(Error::value(args.op(), "kind is one of 'quicksort', 'mergesort', 'heapsort' and 'stable'")),
         }
+        if args.get("kind").is_some() && args.get("stable").is_some() {
+            return Err(Error::value(args.op(), "`kind` and keyword parameters can't be provided at the same time. Use only one of them."));
+        }
+        let correction = args.get("correction").map(|_| args.scalar("correction")).transpose()?;
+        let ddof = args.get("ddof").map(|_| args.scalar("ddof")).transpose()?;
+        if correction.is_some() && ddof.is_some_and(|ddof| ddof.as_bool()) {
+            return Err(Error::value(args.op(), "ddof and correction can't be provided simultaneously."));
+        }
         Ok(AxisOptions {
             axes: Axes::from_args(args, "axis")?,
             keepdims: args.bool_or("keepdims", false)?,
             dtype: args.dtype("dtype")?,
-            correction: match args.get("correction").or(args.get("ddof")) {
-                None => None,
-                Some(_) => Some(args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64()),
-            },
+            correction: correction.or(ddof).map(|number| number.as_f64()),
             descending: args.bool_or("descending", false)?,
             selection: InitialAndMask::from_args(args)?.map(Box::new),
         })

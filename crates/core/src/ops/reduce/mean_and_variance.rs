@@ -15,17 +15,23 @@ use crate::ops::reduce::{COUNT_NONZERO, MEAN, STD, SUM, VAR, reduce};
 /// Returns the dtype in which a mean or variance of `a` is computed, and the dtype of the result.
 ///
 /// The dtype of the result is `requested`. By default, it is the dtype of `a`, or float64 for bool and integers. A 16-bit result is
-/// computed in float32.
+/// computed in float32, a bool result in float64.
 fn mean_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
     let out = requested.unwrap_or(if a.dtype().is_inexact() { a.dtype() } else { DType::F64 });
-    let work = if matches!(out, DType::F16 | DType::BF16) { DType::F32 } else { out };
+    let work = match out {
+        DType::F16 | DType::BF16 => DType::F32,
+        DType::Bool => DType::F64,
+        _ => out,
+    };
     (work, out)
 }
 
-/// Returns the sum of squared distances from the mean, in two passes.
+/// Returns the sum of squared distances from the mean, in two passes. As in NumPy, an integer or bool dtype of `over` is that of the mean
+/// and of the sum.
 fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
-    let mean = x.mean(AxisOptions { keepdims: true, dtype: None, correction: None, ..over.clone() })?;
-    let d = subtract(x, &mean)?;
+    let dtype = over.dtype.filter(|dtype| !dtype.is_inexact());
+    let mean = x.mean(AxisOptions { keepdims: true, dtype, correction: None, ..over.clone() })?;
+    let d = subtract(x, &mean).map_err(|e| e.with_function_name(VAR.name()))?;
     let over = &AxisOptions { dtype: None, ..over.clone() };
     let squares = if x.dtype().is_complex() {
         let (re, im) = (d.real()?, d.imag()?);
@@ -33,7 +39,8 @@ fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     } else {
         d.square()?
     };
-    reduce(SUM, &squares, over, squares.dtype(), squares.dtype())
+    let work = dtype.map_or(squares.dtype(), |dtype| mean_dtypes(x, Some(dtype)).0);
+    reduce(SUM, &squares, over, work, work)
 }
 
 impl AxisOptions {
@@ -68,7 +75,8 @@ impl NdArray {
         let over = over.into().accepting_only(MEAN.name(), &[KeepDims, DTypeOption, Where])?;
         over.check_axes(MEAN, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
-        let sum = reduce(SUM, self, &over, work, work)?;
+        let x = if out == DType::Bool { &self.astype(out)? } else { self };
+        let sum = reduce(SUM, x, &over, work, work)?;
         if let Some(mask) = over.mask() {
             return divide(&sum, over.count_where(self, mask)?.astype(work)?)?.astype(out);
         }
@@ -102,13 +110,14 @@ impl NdArray {
         let over = over.into().accepting_only(VAR.name(), &[KeepDims, DTypeOption, Correction, Where])?;
         over.check_axes(VAR, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
-        let x = self.astype(work)?;
+        let x = if out.is_inexact() { self.astype(work)? } else { self.clone() };
         if let Some(mask) = over.mask() {
             let sum = sum_squared_distances(&x, &over)?;
             let divisor = over.count_where(self, mask)?.astype(work.real())?.subtract(over.correction.unwrap_or(0.0))?;
             return divide(&sum, maximum(divisor, 0)?)?.astype(out.real());
         }
-        let sum = match dispatch::any_kernel_declares(Capability::Variance, Family::Reduce, self.device())? && self.size() > 0 {
+        let is_one_pass = self.size() > 0 && out.is_inexact();
+        let sum = match is_one_pass && dispatch::any_kernel_declares(Capability::Variance, Family::Reduce, self.device())? {
             true => reduce(VAR, &x, &over, work, work.real())?,
             false => sum_squared_distances(&x, &over)?,
         };
@@ -136,6 +145,7 @@ impl NdArray {
     pub fn std(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         let over = over.into().accepting_only(STD.name(), &[KeepDims, DTypeOption, Correction, Where])?;
         let (work, out) = mean_dtypes(self, over.dtype);
-        self.var(AxisOptions { dtype: Some(work), ..over })?.sqrt()?.astype(out.real())
+        let dtype = Some(if out.is_inexact() { work } else { out });
+        self.var(AxisOptions { dtype, ..over })?.sqrt()?.astype(out.real())
     }
 }
