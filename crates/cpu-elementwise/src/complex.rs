@@ -371,6 +371,9 @@ impl ComplexMath {
         if is_large(z) {
             return C::new(log_abs_doubled(z), y.atan2(x));
         }
+        if x == 0.0 && y.is_nan() {
+            return C::new(y, FRAC_PI_2);
+        }
         let (below, above) = (Self::square_root(C::new(x - 1.0, y)), Self::square_root(C::new(x + 1.0, y)));
         C::new(arsinh(below.re * above.re + below.im * above.im), 2.0 * below.im.atan2(above.re))
     }

@@ -45,7 +45,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
             column[..j].fill(T::Wide::zero());
             column[j] = T::Wide::from_base(column[j].real_part());
         }
-        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(Failure::Matrix(index, EigenvaluesDiverge)) };
+        let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(Failure::Matrix(index, EigenvaluesDiverge)) };
         let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
         if !compute_hermitian_eigen(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
             return Err(Failure::Matrix(index, EigenvaluesDiverge));
@@ -185,7 +185,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
     let one = |(matrix, basis, values, memory): &mut GeneralScratch<T::Wide>, v: &mut [Complex<f64>], index, w: &mut [T::Eigenvalue]| {
         let failed = |failure: LinAlgFailure| Failure::Matrix(index, failure);
         a.copy_converted(index, matrix, T::widen);
-        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(failed(NotFinite)) };
+        let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(failed(NotFinite)) };
         if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {
             return Err(failed(EigenvaluesDiverge));
         }

@@ -18,6 +18,8 @@ pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + 
     fn real_part(self) -> Self::Base;
     fn conjugate(self) -> Self;
     fn times(self, factor: Self::Base) -> Self;
+    /// Returns `self / divisor`. Squares of small or large parts of a complex divisor neither underflow nor overflow.
+    fn quotient(self, divisor: Self) -> Self;
     fn magnitude(self) -> Self::Base;
     /// Returns the sum of the magnitudes of the real and imaginary parts. As in LAPACK, the pivot is the element with the largest sum.
     fn sum_of_parts(self) -> Self::Base;
@@ -40,6 +42,9 @@ macro_rules! field {
             }
             fn times(self, factor: $real) -> $real {
                 self * factor
+            }
+            fn quotient(self, divisor: $real) -> $real {
+                self / divisor
             }
             fn magnitude(self) -> $real {
                 Float::abs(self)
@@ -66,6 +71,10 @@ macro_rules! field {
             fn times(self, factor: $real) -> Complex<$real> {
                 Complex::new(self.re * factor, self.im * factor)
             }
+            fn quotient(self, divisor: Complex<$real>) -> Complex<$real> {
+                let size = divisor.largest_part();
+                (self / size) / (divisor / size)
+            }
             fn magnitude(self) -> $real {
                 self.norm()
             }
@@ -82,13 +91,29 @@ macro_rules! field {
 field!(f32, f64);
 
 /// The power of two by which a matrix was divided, so that products of its elements neither overflow nor underflow. Without such a scale,
-/// faer's eigenvalues of matrices with a norm of 1e-18 are inexact. The power is stored as two factors, or `None` for a matrix of zeros.
+/// faer's eigenvalues of matrices with a norm of 1e-18 are inexact. The exponent is even, and the square root of the power is stored.
 #[derive(Clone, Copy)]
-pub(crate) struct PowerOfTwoScale<R>(Option<(R, R)>);
+pub(crate) struct PowerOfTwoScale<R>(R);
 
 impl<R: Float> PowerOfTwoScale<R> {
-    /// Divides `values` by a power of two so that the largest magnitude is near 1. Returns `None` if a value is infinite or NaN.
-    pub(crate) fn scale_down<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
+    /// Divides `values` if the largest magnitude is below 1, so that it is near 1, or above LAPACK's limit, so that it is near that. A
+    /// smaller divisor keeps more of the small values of a large matrix. Returns `None` if a value is infinite or NaN.
+    pub(crate) fn scale_into_range<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
+        PowerOfTwoScale::scale_from(values, R::one())
+    }
+
+    /// Divides `values` if the largest magnitude is below or above LAPACK's limits, so that it is near the limit. Returns `None` if a value
+    /// is infinite or NaN.
+    pub(crate) fn scale_extremes<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
+        PowerOfTwoScale::scale_from(values, Self::least())
+    }
+
+    /// Returns the smallest norm of a matrix that LAPACK's eigenvalue drivers do not scale. The largest norm is its reciprocal.
+    fn least() -> R {
+        R::min_positive_value().sqrt() / R::epsilon()
+    }
+
+    fn scale_from<T: Field<Base = R>>(values: &mut [T], least: R) -> Option<PowerOfTwoScale<R>> {
         let largest = values.iter().fold(R::zero(), |max, v| {
             let part = v.largest_part();
             if part > max || part.is_nan() { part } else { max }
@@ -96,21 +121,24 @@ impl<R: Float> PowerOfTwoScale<R> {
         if !largest.is_finite() || values.iter().any(|v| v.largest_part().is_nan()) {
             return None;
         }
-        if largest == R::zero() {
-            return Some(PowerOfTwoScale(None));
+        let most = Self::least().recip();
+        if largest == R::zero() || (least..=most).contains(&largest) {
+            return Some(PowerOfTwoScale(R::one()));
         }
-        // The power is split into two factors, because the reciprocal of a single subnormal factor would overflow.
-        let half = |exponent: i32| R::from(2.0).map_or(R::one(), |two| two.powi(exponent));
-        let exponent = largest.log2().floor().to_i32().unwrap_or(0);
-        let (first, second) = (half(exponent / 2), half(exponent - exponent / 2));
-        values.iter_mut().for_each(|v| *v = v.times(first.recip()).times(second.recip()));
-        Some(PowerOfTwoScale(Some((first, second))))
+        let target = if largest < least { least } else { most };
+        let exponent = (0.5 * (largest.log2() - target.log2()).to_f64().unwrap_or(0.0)).floor();
+        let root = R::from(exponent.exp2()).unwrap_or_else(R::one);
+        values.iter_mut().for_each(|v| *v = v.times(root.recip()).times(root.recip()));
+        Some(PowerOfTwoScale(root))
+    }
+
+    /// Returns the square root of the power of two.
+    pub(crate) fn square_root(self) -> R {
+        self.0
     }
 
     /// Multiplies singular values or eigenvalues of the scaled matrix by the scale.
     pub(crate) fn scale_up<T: Field<Base = R>>(self, values: &mut [T]) {
-        if let Some((first, second)) = self.0 {
-            values.iter_mut().for_each(|v| *v = v.times(first).times(second));
-        }
+        values.iter_mut().for_each(|v| *v = v.times(self.0).times(self.0));
     }
 }

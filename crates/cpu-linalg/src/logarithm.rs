@@ -6,7 +6,7 @@
 use cuprum_core::Result;
 
 use crate::batch::Batch;
-use crate::field::C;
+use crate::field::{C, Field};
 use crate::square_root::triangular_square_root;
 
 /// Largest norms of `x` for which the Padé approximants of log(1 + x) are exact to double precision, for degrees 1 to 7. Source: table 2.1
@@ -197,16 +197,16 @@ fn gauss_legendre(degree: usize) -> impl Iterator<Item = (f64, f64)> {
 fn element_above_diagonal(a: C, b: C, t: C) -> C {
     let difference = b - a;
     if difference == C::ZERO {
-        return t / a;
+        return t.quotient(a);
     }
     let (small, large) = (a.norm().min(b.norm()), a.norm().max(b.norm()));
     if small < 0.5 * large || (a + b) == C::ZERO {
-        return t * (b.ln() - a.ln()) / difference;
+        return (t * (b.ln() - a.ln())).quotient(difference);
     }
-    let z = difference / (a + b);
+    let z = difference.quotient(a + b);
     let logarithms = b.ln() - a.ln();
     let windings = ((logarithms.im - std::f64::consts::PI) / std::f64::consts::TAU).ceil();
-    t * (atanh(z) * 2.0 + C::new(0.0, std::f64::consts::TAU * windings)) / difference
+    (t * (atanh(z) * 2.0 + C::new(0.0, std::f64::consts::TAU * windings))).quotient(difference)
 }
 
 /// Returns the inverse hyperbolic tangent, accurate for small arguments too.

@@ -4,7 +4,7 @@ use cuprum_core::error::LinAlgFailure::Singular;
 use cuprum_core::{Call, Outcome, Result};
 use cuprum_cpu_base::views::Output;
 use faer::linalg::matmul::matmul;
-use faer::linalg::triangular_solve::{solve_unit_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, ColMut, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
@@ -13,6 +13,7 @@ use crate::batch::{Batch, Failure};
 use crate::columns::Team;
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
+use crate::triangular::solve_in_place;
 
 /// Maximum number of columns of a matrix that is decomposed one column at a time. Wider matrices are split recursively.
 const MAX_PANEL_COLUMNS: usize = 16;
@@ -76,7 +77,7 @@ fn decompose_panel<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
         }
         // A reciprocal is less exact than divisions, and overflows for subnormal pivots.
         for i in j + 1..m {
-            a[(i, j)] /= diagonal;
+            a[(i, j)] = a[(i, j)].quotient(diagonal);
         }
         if m * n <= MAX_PANEL_COLUMNS * MAX_PANEL_COLUMNS {
             for column in j + 1..n {
@@ -124,7 +125,7 @@ fn solve_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], x: MatMut<
     team.for_each_block(x, cost, |_, mut block| {
         apply_pivots(block.rb_mut(), pivots);
         solve_unit_lower_triangular_in_place(factors, block.rb_mut(), Par::Seq);
-        solve_upper_triangular_in_place(factors, block, Par::Seq);
+        solve_in_place(factors, false, block);
     });
 }
 
@@ -137,7 +138,7 @@ fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: Ma
         // Columns of the inverse of the lower factor are zero above the diagonal, so the first solution starts at row `first`.
         let lower = factors.submatrix(first, first, n - first, n - first);
         solve_unit_lower_triangular_in_place(lower, block.rb_mut().subrows_mut(first, n - first), Par::Seq);
-        solve_upper_triangular_in_place(factors, block, Par::Seq);
+        solve_in_place(factors, false, block);
     });
     // The factors belong to the matrix with interchanged rows. Interchanging the columns of that matrix's inverse gives the inverse of the
     // original matrix.

@@ -1,14 +1,14 @@
 //! Functions of square matrices, such as logarithms and square roots, computed from the complex Schur form in double precision.
 
 use cuprum_core::call::MatrixFunction;
-use cuprum_core::error::LinAlgFailure::{self, Singular};
+use cuprum_core::error::LinAlgFailure::{self, NotFinite, Singular};
 use cuprum_core::{Call, Outcome, Result};
 use cuprum_cpu_base::views::Output;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::batch::{Batch, Failure};
-use crate::field::C;
+use crate::field::{C, PowerOfTwoScale};
 use crate::logarithm::{LogarithmScratch, triangular_logarithm};
 use crate::matrix::{Matrices, store};
 use crate::schur::{SchurForm, SchurScratch};
@@ -118,6 +118,7 @@ pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call,
         for (index, to) in (first..).zip(to.chunks_mut(n * n)) {
             let failed = |failure: LinAlgFailure| Failure::Matrix(index, failure);
             a.copy_converted(index, t, T::widen);
+            let Some(scale) = PowerOfTwoScale::scale_extremes(t) else { return Err(failed(NotFinite)) };
             schur.decompose(t, z, n).map_err(failed)?;
             form.assign(t, z, n);
             let exists = match logarithm {
@@ -129,6 +130,11 @@ pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call,
             }
             multiply(&form.z, result, product, n, false);
             multiply(&form.z, result, product, n, true);
+            let root = scale.square_root();
+            match function {
+                MatrixFunction::Logarithm => result.iter_mut().step_by(n + 1).for_each(|v| *v += 2.0 * root.ln()),
+                MatrixFunction::SquareRoot => result.iter_mut().for_each(|v| *v *= root),
+            }
             let has_real_values = form.has_real_values;
             store(result, n, to, |_, _, v| T::narrow_complex(if has_real_values { v.re.into() } else { v }));
         }

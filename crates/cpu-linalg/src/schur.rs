@@ -178,7 +178,7 @@ impl<W: SchurForm> SchurScratch<W> {
 
     /// Replaces the finite matrix `t` of extent `n` by its Schur form, and writes the unitary matrix to `z`. Both are column-major.
     pub(crate) fn decompose(&mut self, t: &mut [W], z: &mut [W], n: usize) -> std::result::Result<(), LinAlgFailure> {
-        let Some(scale) = PowerOfTwoScale::scale_down(t) else { return Err(NotFinite) };
+        let Some(scale) = PowerOfTwoScale::scale_into_range(t) else { return Err(NotFinite) };
         let stack = MemStack::new(&mut self.memory);
         set_to_identity(z, n);
         set_to_identity(&mut self.identity, n);

@@ -1,6 +1,6 @@
 //! Square roots of upper triangular matrices.
 
-use crate::field::C;
+use crate::field::{C, Field};
 
 /// Writes the principal square root of the upper triangular matrix `t` of extent `n` to `root`. Uses the recurrence of Björck and
 /// Hammarling (N. J. Higham, "Functions of Matrices", SIAM, 2008, algorithm 6.3). Matrices are column-major. Returns whether the root
@@ -14,7 +14,7 @@ pub(crate) fn triangular_square_root(t: &[C], root: &mut [C], n: usize) -> bool 
             let rest = t[j * n + i] - known;
             let sum = root[i * n + i] + root[j * n + j];
             if sum != C::ZERO {
-                root[j * n + i] = rest / sum;
+                root[j * n + i] = rest.quotient(sum);
             } else if rest != C::ZERO {
                 return false;
             }

@@ -47,7 +47,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
     };
     let one = |(matrix, values, memory): &mut Scratch<T::Wide>, vectors: Option<Vectors<T::Wide>>, index, s: &mut [T::Base]| {
         a.copy_converted(index, matrix, T::widen);
-        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(Failure::Matrix(index, SvdDiverges)) };
+        let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(Failure::Matrix(index, SvdDiverges)) };
         let (u, v) = match vectors {
             Some((u, v)) => {
                 // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.

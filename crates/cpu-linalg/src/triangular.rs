@@ -8,11 +8,38 @@ use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place, solve_unit_upper_triangular_in_place,
     solve_upper_triangular_in_place,
 };
+use faer::prelude::ReborrowMut;
+use faer::traits::math_utils::recip;
 use faer::{MatMut, MatRef, Par};
+use num_traits::Float;
 
 use crate::batch::{Batch, Failure};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
+
+/// Replaces the columns of `x` by the solutions of the triangular system of `a`. faer multiplies by reciprocals of the diagonal. Divides
+/// instead if one of them is infinite or subnormal.
+pub(crate) fn solve_in_place<T: Field>(a: MatRef<'_, T>, is_lower: bool, mut x: MatMut<'_, T>) {
+    let n = a.nrows();
+    let has_exact_reciprocal = |v: &T| !v.largest_part().is_finite() || recip(v).largest_part().is_normal();
+    if (0..n).all(|i| has_exact_reciprocal(&a[(i, i)])) {
+        return match is_lower {
+            true => solve_lower_triangular_in_place(a, x, Par::Seq),
+            false => solve_upper_triangular_in_place(a, x, Par::Seq),
+        };
+    }
+    for column in 0..x.ncols() {
+        let mut x = x.rb_mut().col_mut(column);
+        for step in 0..n {
+            let (j, rest) = if is_lower { (step, step + 1..n) } else { (n - 1 - step, 0..n - 1 - step) };
+            let value = x[j].quotient(a[(j, j)]);
+            x[j] = value;
+            for i in rest {
+                x[i] -= a[(i, j)] * value;
+            }
+        }
+    }
+}
 
 /// Solves triangular systems.
 pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<Outcome> {
@@ -40,9 +67,8 @@ pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_
                 let matrix = MatRef::from_column_major_slice(matrix, n, n);
                 batch.team().for_each_block(right, n.saturating_mul(n).saturating_mul(k) / 8, |_, right| match (is_lower, unit_diagonal) {
                     (true, true) => solve_unit_lower_triangular_in_place(matrix, right, Par::Seq),
-                    (true, false) => solve_lower_triangular_in_place(matrix, right, Par::Seq),
                     (false, true) => solve_unit_upper_triangular_in_place(matrix, right, Par::Seq),
-                    (false, false) => solve_upper_triangular_in_place(matrix, right, Par::Seq),
+                    (lower, false) => solve_in_place(matrix, lower, right),
                 });
                 store(x, n, solution, |_, _, v| v);
             }

@@ -446,14 +446,15 @@ pub fn fftconvolve(in1: &NdArray, in2: &NdArray, mode: ConvolutionMode, axes: im
             false => irfftn(&product, Some(&lengths), &axes, Norm::Backward)?,
         }
     };
-    for &axis in &axes {
-        let (m, n) = (a.shape()[axis], b.shape()[axis]);
+    for axis in 0..a.ndim() {
+        let (m, n, is_transformed) = (a.shape()[axis], b.shape()[axis], axes.contains(&axis));
+        let full = if is_transformed { m + n - 1 } else { m.max(n) };
         let length = match mode {
-            ConvolutionMode::Full => m + n - 1,
             ConvolutionMode::Same => m,
-            ConvolutionMode::Valid => m - n + 1,
+            ConvolutionMode::Valid if is_transformed => m - n + 1,
+            _ => full,
         };
-        let start = (m + n - 1 - length) / 2;
+        let start = (full - length) / 2;
         result = slice_axis(&result, axis, start as isize, (start + length) as isize, 1)?;
     }
     Ok(result)

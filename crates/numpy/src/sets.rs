@@ -3,10 +3,11 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::search::is_in_sorted;
+use cuprum_core::ops::sort::unique_with_indices;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     DType, Device, Error, Item, NdArray, Result, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal, logical_and,
-    logical_not, not_equal, numpy, subtract, unique_all, where_,
+    logical_not, not_equal, numpy, subtract, where_,
 };
 
 use crate::common::{filled, index_range, slice_axis};
@@ -51,7 +52,7 @@ fn unique_from_args(args: &Args) -> Result<Value> {
         return unique(&x).map(Value::Array);
     }
     let all = match axis {
-        None => unique_all(&x)?,
+        None => unique_with_indices(&x, true)?,
         Some(axis) => unique_along(&x, axis)?,
     };
     let chosen = [all.indices, all.inverse, all.counts].into_iter().zip(flags).filter(|(_, wanted)| *wanted).map(|(a, _)| a);
@@ -61,7 +62,7 @@ fn unique_from_args(args: &Args) -> Result<Value> {
     })
 }
 
-/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with indices and counts. [`unique_all`] does the
+/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with indices and counts. [`unique_all`](cuprum_core::unique_all) does the
 /// same for elements.
 ///
 /// `indices` holds the index of the first occurrence of each distinct slice, and `counts` its number of occurrences. `inverse` holds, for
@@ -200,7 +201,7 @@ fn intersect1d_from_args(args: &Args) -> Result<Value> {
 ///
 /// With `assume_unique`, the elements of each array are known to be distinct.
 ///
-/// Passes over memory: the sorts of [`unique_all`], and another sort of the distinct elements.
+/// Passes over memory: the sorts of [`unique_all`](cuprum_core::unique_all), and another sort of the distinct elements.
 ///
 /// # Errors
 /// Arrays on different devices.
@@ -234,7 +235,7 @@ pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) ->
     let (first, second) = match assume_unique {
         true => ((ar1.ravel()?, None), (ar2.ravel()?, None)),
         false => {
-            let (a, b) = (unique_all(ar1)?, unique_all(ar2)?);
+            let (a, b) = (unique_with_indices(ar1, true)?, unique_with_indices(ar2, true)?);
             ((a.values, Some(a.indices)), (b.values, Some(b.indices)))
         }
     };
@@ -252,7 +253,7 @@ pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) ->
 
 /// Returns the sorted distinct elements of both arrays (`numpy.union1d`).
 ///
-/// Passes over memory: one that joins the arrays, and those of [`unique_all`] without its indices.
+/// Passes over memory: one that joins the arrays, and those of [`unique_all`](cuprum_core::unique_all) without its indices.
 ///
 /// # Errors
 /// Arrays on different devices.
@@ -275,7 +276,7 @@ pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
 /// Returns the elements of `ar1` that are not in `ar2` (`numpy.setdiff1d`): sorted and distinct, or in the order of `ar1` if
 /// `assume_unique`.
 ///
-/// Passes over memory: those of [`unique_all`] without its indices, of [`isin`], and a selection.
+/// Passes over memory: those of [`unique_all`](cuprum_core::unique_all) without its indices, of [`isin`], and a selection.
 ///
 /// # Errors
 /// Arrays on different devices.

@@ -52,8 +52,12 @@ fn real_floats(name: &'static str, a: &NdArray, integers: DType) -> Result<NdArr
     }
 }
 
-/// Returns the maximum over the axes `over`, which are kept with length 1. A maximum that is not finite becomes 0.
+/// Returns the maximum over the axes `over`, which are kept with length 1. A maximum that is not finite, or of
+/// no elements, becomes 0.
 fn finite_maximum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+    if a.size() == 0 {
+        return a.sum(over.clone().keepdims());
+    }
     let top = a.max(over.clone().keepdims())?;
     where_(isfinite(&top)?, &top, 0)
 }

@@ -49,6 +49,10 @@ with_beta! {
             let product = gamma_f64(a) * (gamma_f64(b) / gamma_f64(sum));
             return product - product * (rest * digamma_f64(sum));
         }
+        if sum >= 10.0 && sum < INFINITY {
+            let small = a.min(b);
+            return gamma_sign(small) * (gammaln_f64(small) + log_gamma_quotient(small, a.max(b))).exp();
+        }
         let size = (gammaln_f64(a) + gammaln_f64(b) - gammaln_f64(sum)).exp();
         gamma_sign(a) * gamma_sign(b) * gamma_sign(sum) * size
     }
@@ -67,7 +71,11 @@ with_beta! {
         if is_pole(b) {
             return beta_at_pole(b, a).abs().ln();
         }
-        gammaln_f64(a) + gammaln_f64(b) - gammaln_f64(a + b)
+        let sum = a + b;
+        if sum >= 10.0 && sum < INFINITY {
+            return gammaln_f64(a.min(b)) + log_gamma_quotient(a.min(b), a.max(b));
+        }
+        gammaln_f64(a) + gammaln_f64(b) - gammaln_f64(sum)
     }
 
     /// Returns the gamma function (`scipy.special.gamma`), elementwise.

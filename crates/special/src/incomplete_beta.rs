@@ -20,7 +20,7 @@ with_beta! {
         // Divides the powers by their values at x = a / (a + b), which cancel most of the beta function.
         let sum = a + b;
         let distance = x.mul_add(b, -(y * a));
-        let exponent = a * log1p_minus_x(distance / a) + b * log1p_minus_x(-distance / b);
+        let exponent = a * log_minus_difference(x * (sum / a), distance / a) + b * log_minus_difference(y * (sum / b), -distance / b);
         let rest = stirling_rest(sum) - stirling_rest(a) - stirling_rest(b);
         (exponent + rest).exp() * 0.398942280401432677940 * (a / sum * b).sqrt()
     }

@@ -144,6 +144,8 @@ fn parameters_broadcast_and_are_checked() {
         ("lam < 0", g.poisson(1e19, 3)),
         ("p < 0, p > 1 or p contains NaNs", g.binomial(3, 1.5, 3)),
         ("n < 0", g.binomial(-3, 0.5, 3)),
+        ("n > 2**63 - 1", g.binomial(10i128.pow(19), 1.0, 3)),
+        ("n > 2**63 - 1", g.multinomial(NdArray::from_slice(&[u64::MAX]).unwrap(), NdArray::from_slice(&[0.5, 0.5]).unwrap(), 3)),
         ("p <= 0", g.geometric(0.0, 3)),
         ("p >= 1", g.logseries(1.0, 3)),
         ("a <= 1", g.zipf(1.0, 3)),
@@ -154,7 +156,7 @@ fn parameters_broadcast_and_are_checked() {
         ("ngood + nbad < nsample", g.hypergeometric(3, 4, 8, 3)),
         ("not compatible with broadcast", g.normal(&row, 1.0, 2, DType::F64)),
         ("must be a real number", g.exponential(cuprum_core::Complex::new(1.0, 1.0), 3)),
-        ("sum(pvals) > 1.0", g.multinomial(5, NdArray::from_slice(&[0.7, 0.7]).unwrap(), 3)),
+        ("sum(pvals[:-1]) > 1.0", g.multinomial(5, NdArray::from_slice(&[0.7, 0.7, 0.1]).unwrap(), 3)),
         ("nsample > sum(colors)", g.multivariate_hypergeometric(NdArray::from_slice(&[2, 3]).unwrap(), 6, 3)),
         ("low >= high", g.integers_between(NdArray::from_slice(&[3i64]).unwrap(), 3, false, (), DType::I64)),
         ("high is out of bounds for int8", g.integers_between(0, NdArray::from_slice(&[129i64]).unwrap(), false, (), DType::I8)),
@@ -176,6 +178,30 @@ fn parameters_broadcast_and_are_checked() {
     assert!(as_f64(&g.hypergeometric(90, 0, 30, 9).unwrap()).iter().all(|x| *x == 30.0));
     assert!(as_f64(&g.poisson(9e18, 9).unwrap()).iter().all(|x| (x / 9e18 - 1.0).abs() < 1e-6));
     assert!(g.exponential(1.0, (0, 3)).unwrap().shape() == [0, 3]);
+    assert!(g.integers(5, 0, (0, 3), DType::I64).unwrap().shape() == [0, 3]);
+    assert!(as_f64(&g.wald(1.0, f64::INFINITY, 9).unwrap()).iter().all(|x| *x == 1.0));
+    assert!(as_f64(&g.wald(1e160, 1.0, 99).unwrap()).iter().all(|x| *x < 1e6));
+    assert_eq!(as_f64(&g.dirichlet(NdArray::from_slice(&[0.0, 1.0]).unwrap(), ()).unwrap()), [0.0, 1.0]);
+    let small = NdArray::from_slice(&[0.0, 1e-320, 1.0]).unwrap();
+    for seed in 0..20 {
+        let chosen = default_rng(seed).choice(3, 2, false, Some(&small), 0).unwrap();
+        assert_eq!(chosen.sort(0).unwrap().to_vec::<i64>().unwrap(), [1, 2]);
+    }
+    let tenths = NdArray::from_slice(&[0.1f32; 10]).unwrap();
+    assert_eq!(g.multinomial(10, &tenths, ()).unwrap().sum(()).unwrap().item().unwrap(), 10);
+}
+
+#[test]
+fn numbers_of_trials_beyond_float64() {
+    let g = default_rng(3);
+    let n = (1i64 << 53) + 1;
+    assert_eq!(g.binomial(n, 1.0, 2).unwrap().to_vec::<i64>().unwrap(), [n; 2]);
+    assert_eq!(g.binomial(NdArray::from_slice(&[n, 3]).unwrap(), 1.0, 2).unwrap().to_vec::<i64>().unwrap(), [n, 3]);
+    let halves = NdArray::from_slice(&[0.5, 0.5]).unwrap();
+    for counts in g.multinomial(i64::MAX, &halves, 9).unwrap().to_vec::<i64>().unwrap().chunks(2) {
+        assert_eq!(counts[0].checked_add(counts[1]), Some(i64::MAX));
+        assert!(counts.iter().all(|&count| (count as f64 / 2f64.powi(62) - 1.0).abs() < 1e-6), "{counts:?}");
+    }
 }
 
 #[test]

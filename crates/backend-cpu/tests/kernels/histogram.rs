@@ -120,3 +120,14 @@ fn fused_values_and_totals() {
     let total = (density * widths).sum(()).unwrap().item().unwrap().as_f64();
     assert!((total - 1.0).abs() < 1e-12);
 }
+
+#[test]
+fn ranges_too_narrow_for_the_bins() {
+    let f16s = NdArray::from_slice(&[1.0, 1.01]).unwrap().astype(DType::F16).unwrap();
+    let wide = NdArray::from_slice(&[1e17]).unwrap();
+    for result in [histogram(&wide, 10, None, false), histogram(&wide, 5000, None, false), histogram(&f16s, (100, 1.0, 1.01), None, false)]
+    {
+        assert!(result.unwrap_err().to_string().contains("Too many bins for data range"));
+    }
+    assert!(histogram(&NdArray::from_slice(&[1e17, 1e17 + 160.0]).unwrap(), 10, None, false).is_ok());
+}

@@ -6,7 +6,7 @@ use cuprum_core::ops::linalg::{
     svd, svdvals,
 };
 use cuprum_core::testing::linalg::{Case, MatrixKind, check_eigen, check_functions, check_rectangular, check_schur, check_square};
-use cuprum_core::{Complex, DType, Device, Error, NdArray, array};
+use cuprum_core::{Complex, DType, Device, Error, NdArray, array, axis};
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
 
@@ -34,6 +34,9 @@ fn square_matrices() {
                 check_square(case(dtype, 1 + n % 3, n, n, kind)).unwrap();
                 check_eigen(case(dtype, 1 + n % 3, n, n, kind)).unwrap();
             }
+            if dtype.real() == DType::F64 {
+                check_eigen(case(dtype, 1, n, n, MatrixKind::Scaled(1e136))).unwrap();
+            }
         }
         check_square(case(dtype, 1, 100, 100, MatrixKind::Random)).unwrap();
         check_square(case(dtype, 300, 3, 3, MatrixKind::Random)).unwrap();
@@ -46,6 +49,9 @@ fn rectangular_matrices() {
         for (m, n) in [(1, 1), (1, 5), (5, 1), (3, 2), (2, 3), (17, 32), (33, 17), (40, 3), (3, 40)] {
             for kind in kinds(dtype) {
                 check_rectangular(case(dtype, 1 + m % 3, m, n, kind)).unwrap();
+            }
+            if dtype.real() == DType::F64 {
+                check_rectangular(case(dtype, 1, m, n, MatrixKind::Scaled(1e136))).unwrap();
             }
         }
         check_rectangular(case(dtype, 1, 100, 70, MatrixKind::Random)).unwrap();
@@ -286,6 +292,48 @@ fn subnormal_numbers() {
     assert!(near(r.abs().unwrap(), want), "{r}");
     let upper = qr_raw(&a).unwrap().0.t().unwrap() * array![[1.0, 1.0], [0.0, 1.0]];
     assert!(near(upper.abs().unwrap(), want), "{upper}");
+}
+
+#[test]
+fn subnormal_pivots() {
+    let tiny = array![[1e-310, 0.0], [3e-310, 1.0]];
+    let right = array![1e-310, 4.0 + 3e-310];
+    let ones = array![1.0, 4.0];
+    assert_eq!(solve_triangular(&tiny, &right, Triangle::Lower, Form::Plain, false).unwrap(), ones);
+    assert_eq!(solve(&array![[1e-310, 0.0], [0.0, 1.0]], &array![1e-310, 4.0]).unwrap(), ones);
+    assert_eq!(solve(&array![[1e-40f32, 0.0], [0.0, 1.0]], &array![1e-40f32, 4.0]).unwrap(), array![1f32, 4.0]);
+    assert_eq!(inv(&array![[5e-309, 0.0], [0.0, 1e308]]).unwrap(), array![[1.0 / 5e-309, 0.0], [0.0, 1e-308]]);
+    let i = Complex::new(0.0, 1.0);
+    let a = NdArray::from_vec(vec![i * 1e-200, i * 1e-200, i * 1e-200, i * 3e-200], [2, 2]).unwrap();
+    let x = solve(&a, &NdArray::from_slice(&[i * 2e-200, i * 4e-200]).unwrap()).unwrap().to_vec::<Complex<f64>>().unwrap();
+    assert!(x.iter().all(|x| (x - 1.0).norm() < 1e-14), "{x:?}");
+}
+
+/// Large and small values in one matrix, and functions of matrices whose elements have squares that overflow.
+#[test]
+fn distant_magnitudes() {
+    for (large, small) in [(1e200, 1e-100), (1e200, 1e-180), (1e130, 1e-130), (1e-130, 1e-200), (1e300, 1e-20)] {
+        let a = array![[large, 0.0], [0.0, small]];
+        let near = |values: NdArray, context: &str| {
+            let values = values.to_vec::<f64>().unwrap();
+            let error = (values[0] / large - 1.0).abs().max((values[1] / small - 1.0).abs());
+            assert!(error < 1e-14, "{context} of {large} and {small}: {values:?}");
+        };
+        near(svdvals(&a).unwrap(), "svdvals");
+        near(eigh(&a, Triangle::Lower).unwrap().0.sort(axis(-1).descending()).unwrap(), "eigh");
+        near(eig(&a).unwrap().0.real().unwrap(), "eig");
+    }
+    let a = array![[1.0, 2.0], [3.0, 4.0]];
+    for scale in [1e150, 1e155, 1e300, 1e-160, 1e-300] {
+        let expected = logm(&a).unwrap().to_vec::<Complex<f64>>().unwrap();
+        let log = logm(&(&a * scale)).unwrap().to_vec::<Complex<f64>>().unwrap();
+        for (k, (got, want)) in log.iter().zip(&expected).enumerate() {
+            let want = want + if k % 3 == 0 { scale.ln() } else { 0.0 };
+            assert!((got - want).norm() < 1e-12, "{scale} {k}: {got} {want}");
+        }
+        let root = sqrtm(&(&a * scale)).unwrap();
+        assert!(relative_error(&(root.matmul(&root).unwrap() / scale), &a.astype(DType::C128).unwrap()) < 1e-14, "{scale}");
+    }
 }
 
 #[test]

@@ -223,3 +223,10 @@ fn large_results() {
         right(on_threads(|| a.index(s![1.., 3..])?.t()?.contiguous()), [columns - 3, rows - 1], &|r, c| at(c + 1, r + 3));
     }
 }
+
+#[test]
+fn inverse_hyperbolic_cosine_of_zero_and_nan() {
+    let z = NdArray::from_slice(&[Complex::new(0.0, f64::NAN)]).unwrap();
+    let result = z.acosh().unwrap().to_vec::<Complex<f64>>().unwrap()[0];
+    assert!(result.re.is_nan() && result.im == std::f64::consts::FRAC_PI_2, "{result}");
+}

@@ -3,7 +3,11 @@
 use std::cmp::Ordering;
 
 use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
-use cuprum_core::{Complex, DType, Element, NdArray, Op, arange, axis, bf16, f16, flip, segment_argsort, segment_sort, topk, zeros};
+use cuprum_core::ops::sort::unique_with_indices;
+use cuprum_core::{
+    Complex, DType, Element, NdArray, Op, arange, axis, bf16, f16, flip, segment_argsort, segment_sort, topk, unique, unique_all,
+    unique_counts, unique_values, zeros,
+};
 
 use crate::support::on_threads;
 
@@ -265,4 +269,21 @@ fn segments_by_kernel_and_by_composite() {
         assert_eq!(composed(SEGMENT_ARGSORT).to_vec::<i64>().unwrap(), wanted);
         assert!(composed(SEGMENT_SORT).to_bytes().unwrap() == sorted);
     }
+}
+
+/// As in NumPy, NaN are distinct in the functions of the array API, but not in `unique`.
+#[test]
+fn distinct_nan() {
+    let bits = |a: &NdArray| a.to_vec::<f64>().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let a = NdArray::from_slice(&[f64::NAN, 1.0, f64::NAN, 1.0]).unwrap();
+    let expected = [1.0f64, f64::NAN, f64::NAN].map(f64::to_bits);
+    assert_eq!(bits(&unique(&a).unwrap()), expected[..2]);
+    assert_eq!(bits(&unique_values(&a).unwrap()), expected);
+    let (values, counts) = unique_counts(&a).unwrap();
+    assert_eq!((bits(&values), counts.to_vec::<i64>().unwrap()), (expected.to_vec(), vec![2, 1, 1]));
+    let all = unique_all(&a).unwrap();
+    assert_eq!((bits(&all.values), all.counts.to_vec::<i64>().unwrap()), (expected.to_vec(), vec![2, 1, 1]));
+    assert_eq!((all.indices.to_vec::<i64>().unwrap(), all.inverse.to_vec::<i64>().unwrap()), (vec![1, 0, 2], vec![1, 0, 2, 0]));
+    let merged = unique_with_indices(&a, true).unwrap();
+    assert_eq!((merged.counts.to_vec::<i64>().unwrap(), merged.inverse.to_vec::<i64>().unwrap()), (vec![2, 2], vec![1, 0, 1, 0]));
 }

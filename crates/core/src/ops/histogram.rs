@@ -10,12 +10,12 @@ use crate::function::FromArgs;
 use crate::op::{Family, Op};
 use crate::ops::bin_rules::BinRule;
 use crate::ops::creation::{arange_as, full_on_device};
-use crate::ops::elementwise::{add, divide, logical_and, logical_or, multiply, subtract, where_};
+use crate::ops::elementwise::{add, divide, greater_equal, logical_and, logical_or, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::search::{Side, is_non_decreasing};
 use crate::ops::value::{Args, Value};
-use crate::s;
 use crate::scalar::Scalar;
+use crate::{bf16, f16, s};
 use cuprum_macros::numpy;
 
 super::ops! { Histogram after search:
@@ -120,8 +120,8 @@ enum EdgeKind {
 /// waits for the device if it has to read values of `a` or of given edges.
 ///
 /// # Errors
-/// Complex values, edges or weights; zero bins; edges that decrease; a range that decreases or is not finite; weights of
-/// another shape; or arrays on different devices.
+/// Complex values, edges or weights; zero bins; edges that decrease; a range that decreases, is not finite or is too narrow for
+/// the bins; weights of another shape; or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -329,8 +329,12 @@ impl NdArray {
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
         let edges = with_device(device, || match dtype_of_range {
-            DType::F64 if count <= MAX_HOST_BINS => linspace_on_host(low, high, count, dtype),
-            _ => linspace_on_device(low, high, count, dtype_of_range)?.astype(dtype),
+            DType::F64 if count <= MAX_HOST_BINS => linspace_on_host(op, low, high, count, dtype),
+            _ => {
+                let edges = linspace_on_device(low, high, count, dtype_of_range)?.astype(dtype)?;
+                let are_equal = greater_equal(edges.index(s![..-1])?, edges.index(s![1..])?)?;
+                if are_equal.any(())?.item()?.as_bool() { Err(too_many_bins(op, count)) } else { Ok(edges) }
+            }
         })?;
         Ok((edges, EdgeKind::Even))
     }
@@ -389,13 +393,27 @@ fn is_non_decreasing_to_nan(edges: &NdArray) -> Result<bool> {
 /// Computes `numpy.linspace(low, high, count + 1)` on the host in float64 and converts it to `dtype`.
 ///
 /// One copy to the device takes less time than several small kernels.
-fn linspace_on_host(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+fn linspace_on_host(op: Op, low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let step = (high - low) / count as f64;
-    let edges = (0..=count).map(|i| if i < count { i as f64 * step + low } else { high });
-    match dtype {
-        DType::F32 => NdArray::from_slice(&edges.map(|edge| edge as f32).collect::<Vec<_>>()),
-        _ => NdArray::from_slice(&edges.collect::<Vec<_>>())?.astype(dtype),
+    let rounded = |edge: f64| match dtype {
+        DType::F32 => edge as f32 as f64,
+        DType::F16 => f16::from_f64(edge).to_f64(),
+        DType::BF16 => bf16::from_f64(edge).to_f64(),
+        _ => edge,
+    };
+    let edges: Vec<f64> = (0..=count).map(|i| rounded(if i < count { i as f64 * step + low } else { high })).collect();
+    if edges.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(too_many_bins(op, count));
     }
+    match dtype {
+        DType::F32 => NdArray::from_slice(&edges.iter().map(|edge| *edge as f32).collect::<Vec<_>>()),
+        _ => NdArray::from_slice(&edges)?.astype(dtype),
+    }
+}
+
+/// Returns the error for edges of which neighbours round to the same number.
+fn too_many_bins(op: Op, count: usize) -> Error {
+    Error::value(op.name(), format!("Too many bins for data range. Cannot create {count} finite-sized bins."))
 }
 
 /// Computes `numpy.linspace(low, high, count + 1)` on the device in `dtype`. NumPy also computes in the dtype of the ends.

@@ -159,7 +159,12 @@ pub(super) fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
     }
 }
 
-/// Returns the index of the first element of each run of equal elements. `changes` is the result of [`differs_from_previous`].
+/// Returns the result of [`differs_from_previous`] for an array whose NaN are distinct, as in NumPy's functions of the array API.
+fn differs_with_distinct_nan(a: &NdArray) -> Result<NdArray> {
+    not_equal(a.index(s![1..])?, a.index(s![..-1])?)
+}
+
+/// Returns the index of the first element of each run of equal elements. `changes` says whether each element differs from its predecessor.
 fn run_starts(changes: &NdArray) -> Result<NdArray> {
     let later = add(flatnonzero(changes)?, 1)?;
     concat(&[full_on_device(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
@@ -320,15 +325,18 @@ pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, la
 /// # }
 /// ```
 pub fn unique(ar: &NdArray) -> Result<NdArray> {
-    let sorted = sort_over(UNIQUE, ar, &axis(()), SortOutput::Values)?;
-    if sorted.size() < 2 {
-        return Ok(sorted);
-    }
-    let later = sorted.index(s![1..])?.extract(&differs_from_previous(&sorted)?)?;
-    concat(&[sorted.index(s![..1])?, later], 0)
+    distinct(&sort_over(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)
 }
 
-/// Returns the sorted distinct elements of the flattened array (`numpy.unique_values`). All NaN are equal.
+/// Returns the elements of a sorted array that differ from their predecessors.
+fn distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArray>) -> Result<NdArray> {
+    if sorted.size() < 2 {
+        return Ok(sorted.clone());
+    }
+    concat(&[sorted.index(s![..1])?, sorted.index(s![1..])?.extract(&differs(sorted)?)?], 0)
+}
+
+/// Returns the sorted distinct elements of the flattened array (`numpy.unique_values`). Each NaN is distinct.
 ///
 /// # Errors
 /// Errors of evaluation.
@@ -345,10 +353,11 @@ pub fn unique(ar: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("unique_values(x)")]
 pub fn unique_values(x: &NdArray) -> Result<NdArray> {
-    unique(x)
+    distinct(&sort_over(UNIQUE, x, &axis(()), SortOutput::Values)?, differs_with_distinct_nan)
 }
 
 /// Returns the sorted distinct elements of the flattened array and their int64 counts (`numpy.unique_counts`).
+/// Each NaN is distinct.
 ///
 /// # Errors
 /// Errors of evaluation.
@@ -372,13 +381,13 @@ pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
     if sorted.size() == 0 {
         return Ok((sorted, full_on_device(x.device(), &[0], 0.into(), DType::I64)?));
     }
-    let starts = run_starts(&differs_from_previous(&sorted)?)?;
+    let starts = run_starts(&differs_with_distinct_nan(&sorted)?)?;
     Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
 }
 
 /// Returns the sorted distinct elements, and for each element of the array its int64 index among them (`numpy.unique_inverse`).
 ///
-/// The indices have the shape of the array.
+/// The indices have the shape of the array. Each NaN is distinct.
 ///
 /// # Errors
 /// Errors of evaluation.
@@ -404,7 +413,7 @@ pub fn unique_inverse(x: &NdArray) -> Result<(NdArray, NdArray)> {
 }
 
 /// Returns the sorted distinct elements, the indices of their first occurrences, the inverse indices, and the counts (`numpy.unique_all`).
-/// See [`Unique`].
+/// See [`Unique`]. Each NaN is distinct.
 ///
 /// # Errors
 /// Errors of evaluation.
@@ -423,12 +432,20 @@ pub fn unique_inverse(x: &NdArray) -> Result<(NdArray, NdArray)> {
 /// ```
 #[numpy("unique_all(x)")]
 pub fn unique_all(x: &NdArray) -> Result<Unique> {
+    unique_with_indices(x, false)
+}
+
+/// Returns the result of [`unique_all`]. With `equal_nan`, all NaN are equal.
+///
+/// # Errors
+/// Errors of evaluation.
+pub fn unique_with_indices(x: &NdArray, equal_nan: bool) -> Result<Unique> {
     let [sorted, order] = sort_along(UNIQUE_ALL, x, None, false, [SortOutput::Values, SortOutput::Indices], RequiredPart::Whole)?;
     if sorted.size() == 0 {
         let none = full_on_device(x.device(), &[0], 0.into(), DType::I64)?;
         return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(x.shape())?, counts: none });
     }
-    let changes = differs_from_previous(&sorted)?;
+    let changes = if equal_nan { differs_from_previous(&sorted)? } else { differs_with_distinct_nan(&sorted)? };
     changes.eval()?; // evaluated once, because it is used twice below
     let starts = run_starts(&changes)?;
     // The argsort of the permutation `order` is the inverse permutation: the position of each element in the sorted array.

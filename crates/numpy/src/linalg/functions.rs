@@ -2,9 +2,12 @@
 
 use cuprum_core::ops::linalg::solve;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{Error, NdArray, Result, add, concat, copy, greater, matmul, multiply, numpy, subtract, take, where_, with_device};
+use cuprum_core::{
+    DType, Error, NdArray, Result, abs, add, any, concat, copy, divide, equal, exp, exp2, expm1, greater, greater_equal, less, less_equal,
+    logical_and, logical_not, logical_or, matmul, multiply, negative, not_equal, numpy, subtract, take, where_, with_device,
+};
 
-use super::{as_inexact, identities, norms::matrix_norm, to_f64};
+use super::{as_inexact, identities, matrix_transpose, norms::matrix_norm, to_f64};
 use crate::common::{filled, range_along, slice_axis};
 
 /// Numerator coefficients of the [13/13] Padé approximant of exp (N. J. Higham, "The scaling and squaring method for the matrix
@@ -27,6 +30,114 @@ const PADE_13_COEFFICIENTS: [f64; 14] = [
 ];
 /// Largest 1-norm of a matrix for which [`PADE_13_COEFFICIENTS`] is exact to double precision (Higham 2005).
 const PADE_13_MAX_NORM: f64 = 5.371920351148152;
+/// Largest estimate from norms of powers for which [`PADE_13_COEFFICIENTS`] is exact to double precision (A. H. Al-Mohy and N. J. Higham,
+/// "A new scaling and squaring algorithm for the matrix exponential", SIAM J. Matrix Anal. Appl. 31, 2009).
+const PADE_13_MAX_ESTIMATE: f64 = 4.25;
+/// Reciprocal of the leading coefficient of the backward error of [`PADE_13_COEFFICIENTS`], which belongs to power 27 (Al-Mohy and Higham).
+const PADE_13_ERROR_DIVISOR: f64 = 113250775606021113483283660800000000.0;
+/// Number of halvings up to which the 1-norm alone decides. The squares then lose at most three bits.
+const MAX_SIMPLE_HALVINGS: f64 = 3.0;
+
+/// The positions of zeros in the matrices of a batch.
+struct TriangularStructure {
+    /// Whether each matrix is diagonal.
+    diagonal: NdArray,
+    /// Whether each matrix is upper or lower triangular.
+    diagonal_or_triangular: NdArray,
+    /// Whether an element of a triangular matrix is on the diagonal, next to it, or in the triangle of zeros.
+    near_diagonal: NdArray,
+    /// Column minus row of each element.
+    offset: NdArray,
+}
+
+impl TriangularStructure {
+    fn of(a: &NdArray) -> Result<TriangularStructure> {
+        let n = a.shape()[a.ndim() - 1];
+        let offset = subtract(range_along(a.device(), n, 1, 2)?, range_along(a.device(), n, 0, 2)?)?;
+        let nonzero = not_equal(a, 0)?;
+        let lacks = |triangle: NdArray| logical_not(any(&logical_and(&nonzero, triangle)?, [-2, -1])?);
+        let (upper, lower) = (lacks(less(&offset, 0)?)?.eval()?.clone(), lacks(greater(&offset, 0)?)?.eval()?.clone());
+        let per_matrix = |a: &NdArray| a.expand_dims([-2, -1]);
+        let near_diagonal = logical_or(
+            logical_and(per_matrix(&upper)?, less_equal(&offset, 1)?)?,
+            logical_and(per_matrix(&lower)?, greater_equal(&offset, -1)?)?,
+        )?;
+        Ok(TriangularStructure {
+            diagonal: logical_and(&upper, &lower)?,
+            diagonal_or_triangular: logical_or(upper, lower)?,
+            near_diagonal,
+            offset,
+        })
+    }
+
+    /// Returns the elements of the exponentials of triangular matrices `a / 2^halvings` on the diagonal and next to it, and zeros elsewhere.
+    fn exponentials_near_diagonal(&self, a: &NdArray, halvings: &NdArray) -> Result<NdArray> {
+        let scale = exp2(negative(halvings)?)?.astype(a.dtype().real())?;
+        let a = multiply(a, scale)?;
+        let diagonal = a.diagonal(0, -2, -1)?;
+        let (row, column) = (diagonal.expand_dims(-1)?, diagonal.expand_dims(-2)?);
+        // The divided difference of exp, with the larger exponential as a factor, so that the other one cannot overflow.
+        let is_larger = |x: &NdArray, y: &NdArray| if a.dtype().is_complex() { greater(x.real()?, y.real()?) } else { greater(x, y) };
+        let larger = where_(is_larger(&row, &column)?, &row, &column)?;
+        let distance = subtract(where_(is_larger(&row, &column)?, &column, &row)?, &larger)?;
+        let quotient = where_(equal(&distance, 0)?, 1, divide(expm1(&distance)?, &distance)?)?;
+        let beside = multiply(&a, multiply(exp(larger)?, quotient)?)?;
+        let is_beside = logical_and(equal(abs(&self.offset)?, 1)?, not_equal(&a, 0)?)?;
+        where_(equal(&self.offset, 0)?, exp(&row)?, where_(is_beside, beside, 0)?)
+    }
+}
+
+/// Returns how often each matrix is halved before the Padé approximant. Diagonal matrices are not halved.
+///
+/// For matrices that are far from normal, norms of powers give fewer halvings than the norm of the matrix (Al-Mohy and Higham 2009).
+fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
+    // The norm of the divided matrix does not overflow.
+    const REDUCTION: i32 = 32;
+    let norms = to_f64(&matrix_norm(&multiply(a, 2f64.powi(-REDUCTION))?, false, 1)?)?;
+    let norms: Vec<f64> = norms.into_iter().map(|norm| norm.log2() + f64::from(REDUCTION)).collect();
+    let is_halved = |norm: f64| norm.is_finite() && norm > PADE_13_MAX_NORM.log2();
+    let simple = norms.iter().zip(diagonal).map(|(&norm, &diagonal)| match is_halved(norm) && !diagonal {
+        true => (norm - PADE_13_MAX_NORM.log2()).ceil(),
+        false => 0.0,
+    });
+    let simple: Vec<f64> = simple.collect();
+    if simple.iter().all(|&count| count <= MAX_SIMPLE_HALVINGS) {
+        return Ok(simple);
+    }
+    let scaled = |exponents: &[f64]| -> Result<NdArray> {
+        let scales = exponents.iter().map(|exponent| (-exponent).exp2()).collect::<Vec<f64>>();
+        let scales = with_device(a.device(), || NdArray::from_vec(scales, &a.shape()[..a.ndim() - 2]))?;
+        multiply(a, scales.expand_dims([-2, -1])?.astype(a.dtype().real())?)
+    };
+    // Divided so that power 10 does not overflow.
+    let largest = if a.dtype().real() == DType::F32 { 12.0 } else { 100.0 };
+    let excess: Vec<f64> = norms.iter().map(|&norm| if is_halved(norm) { (norm - largest).ceil().max(0.0) } else { 0.0 }).collect();
+    let x = scaled(&excess)?;
+    let x2 = matmul(&x, &x)?;
+    let x4 = matmul(&x2, &x2)?;
+    let x6 = matmul(&x2, &x4)?;
+    let root = |power: &NdArray, degree: f64| -> Result<Vec<f64>> {
+        let norms = to_f64(&matrix_norm(power, false, 1)?)?;
+        Ok(norms.iter().zip(&excess).map(|(norm, excess)| norm.log2() / degree + excess).collect())
+    };
+    let (sixth, eighth, tenth) = (root(&x6, 6.0)?, root(&matmul(&x4, &x4)?, 8.0)?, root(&matmul(&x4, &x6)?, 10.0)?);
+    // The norm of |x|^27, where the 1-norm of x is near 1, is the largest sum of a column.
+    let units: Vec<f64> = norms.iter().map(|&norm| if is_halved(norm) { norm.ceil() } else { 0.0 }).collect();
+    let columns = matrix_transpose(&abs(scaled(&units)?)?)?;
+    let mut sums = filled(a, &[&a.shape()[..a.ndim() - 1], &[1]].concat(), 1, columns.dtype())?;
+    for _ in 0..27 {
+        sums = matmul(&columns, &sums)?;
+    }
+    let sums = to_f64(&sums.max([-2, -1])?)?;
+    let count = |k: usize| {
+        let estimate = sixth[k].max(eighth[k]).min(eighth[k].max(tenth[k]));
+        let count = (estimate - PADE_13_MAX_ESTIMATE.log2()).ceil().max(0.0);
+        // The relative backward error of the approximant, in roundings to double precision, without cancellation.
+        let error = sums[k].log2() + 27.0 * (units[k] - count) - (norms[k] - count) - PADE_13_ERROR_DIVISOR.log2() + 53.0;
+        (count + (error / 26.0).ceil().max(0.0)).min(simple[k])
+    };
+    Ok((0..simple.len()).map(|k| if simple[k] <= MAX_SIMPLE_HALVINGS { simple[k] } else { count(k) }).collect())
+}
 
 /// Returns the exponentials of square matrices (`scipy.linalg.expm`), by scaling and squaring.
 ///
@@ -59,14 +170,19 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     if a.size() == 0 {
         return copy(&a);
     }
-    // Each matrix is halved until its norm is small enough for the Padé approximant. The result is squared once for each halving.
-    let norms = matrix_norm(&a, false, 1)?;
-    let halvings = |norm: f64| if norm.is_finite() && norm > PADE_13_MAX_NORM { (norm / PADE_13_MAX_NORM).log2().ceil() } else { 0.0 };
-    let counts: Vec<f64> = to_f64(&norms)?.into_iter().map(halvings).collect();
+    // Each matrix is halved until the Padé approximant is exact. The result is squared once for each halving.
+    let structure = TriangularStructure::of(&a)?;
+    let (diagonal, has_triangular) = (structure.diagonal.to_vec::<bool>()?, structure.diagonal_or_triangular.any(())?.item()?.as_bool());
+    if diagonal.iter().all(|&d| d) {
+        return structure.exponentials_near_diagonal(&a, &filled(&a, &[], 0, DType::F64)?);
+    }
+    let counts = halving_counts(&a, &diagonal)?;
     let most = counts.iter().fold(0.0f64, |most, &count| most.max(count)) as usize;
-    let counts = with_device(a.device(), || NdArray::from_vec(counts, norms.shape()))?.expand_dims([-2, -1])?;
-    let scale = cuprum_core::exp2(&counts)?.astype(a.dtype().real())?;
-    let x = cuprum_core::divide(&a, scale)?;
+    let per_matrix = |values: Vec<f64>| with_device(a.device(), || NdArray::from_vec(values, structure.diagonal.shape()));
+    let scale = per_matrix(counts.iter().map(|count| (-count).exp2()).collect())?.astype(a.dtype().real())?;
+    let counts = per_matrix(counts)?.expand_dims([-2, -1])?;
+    // The approximant of a diagonal matrix is not used, and may overflow.
+    let x = where_(structure.diagonal.expand_dims([-2, -1])?, 0, multiply(&a, scale.expand_dims([-2, -1])?)?)?;
     let identity = identities(&x, batch, *n, x.dtype())?;
     let x2 = matmul(&x, &x)?;
     let x4 = matmul(&x2, &x2)?;
@@ -80,8 +196,15 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     };
     let (odd, even) = (matmul(&x, &combined(1)?)?, combined(0)?);
     let mut result = solve(&subtract(&even, &odd)?, &add(&even, &odd)?)?;
+    // Squares lose the digits of small elements of triangular matrices. Their diagonals have a formula.
+    let with_diagonals = |result: NdArray, halvings: &NdArray| match has_triangular {
+        true => where_(&structure.near_diagonal, structure.exponentials_near_diagonal(&a, halvings)?, result),
+        false => Ok(result),
+    };
+    result = with_diagonals(result, &counts)?;
     for step in 0..most {
-        result = where_(greater(&counts, step as i64)?, matmul(&result, &result)?, &result)?;
+        let squared = with_diagonals(matmul(&result, &result)?, &subtract(&counts, step as i64 + 1)?)?;
+        result = where_(greater(&counts, step as i64)?, squared, &result)?;
     }
     Ok(result)
 }

@@ -33,7 +33,8 @@ impl IntoValue for LeastSquares {
 /// the result has the least 2-norm.
 ///
 /// `a` is (m, n), `b` is (m) or (m, k). Singular values of at most `rcond` times the largest one are treated as 0. The default of `rcond`
-/// is the machine epsilon times the larger extent. The call waits for the device to determine the rank.
+/// is the machine epsilon times the larger extent. As in LAPACK, an `rcond` that is not between 0 and 1 stands for the machine epsilon. The
+/// call waits for the device to determine the rank.
 ///
 /// # Errors
 /// An `a` that is not 2-D, extents that do not match, arrays on different devices, or a matrix with NaN or infinities.
@@ -68,7 +69,11 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
         return Err(Error::shape("lstsq", "Incompatible dimensions", &[a.shape(), b.shape()]));
     }
     let (u, s, vh) = svd(&a, false).map_err(|e| e.with_function_name("lstsq"))?;
-    let rcond = rcond.unwrap_or(epsilon(dtype) * *m.max(n) as f64);
+    let rcond = match rcond {
+        None => epsilon(dtype) * *m.max(n) as f64,
+        Some(rcond) if rcond > 0.0 && rcond < 1.0 => rcond,
+        Some(_) => epsilon(dtype),
+    };
     let values = to_f64(&s)?;
     let limit = rcond * values.first().copied().unwrap_or(0.0);
     let rank = values.iter().filter(|&&v| v > limit).count();

@@ -4,7 +4,7 @@
 macro_rules! with_beta {
     ($($functions:tt)*) => {
         with_zeta! {
-            /// Returns `log(gamma(b) / gamma(a + b))` for a > 0 and b >= 10.
+            /// Returns `log(gamma(b) / gamma(a + b))` for finite b >= 10 and a + b >= 10.
             #[helper]
             fn log_gamma_quotient(a: f64, b: f64) -> f64 {
                 let sum = a + b;
@@ -15,6 +15,9 @@ macro_rules! with_beta {
             /// Returns `log(beta(a, b))` for positive numbers with a <= b.
             #[helper]
             fn betaln_ordered(a: f64, b: f64) -> f64 {
+                if b == INFINITY {
+                    return -INFINITY;
+                }
                 if b < 10.0 {
                     return gammaln_positive(a) + gammaln_positive(b) - gammaln_positive(a + b);
                 }
@@ -31,6 +34,9 @@ macro_rules! with_beta {
             /// Returns `beta(a, b)` for positive numbers with a <= b.
             #[helper]
             fn beta_ordered(a: f64, b: f64) -> f64 {
+                if b == INFINITY {
+                    return 0.0;
+                }
                 if b < 10.0 {
                     if b < 1e-10 {
                         return 1.0 / a + 1.0 / b;

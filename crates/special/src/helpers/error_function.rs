@@ -17,6 +17,9 @@ macro_rules! with_error_function {
                     return e.mul_add(rest, e) * factor;
                 }
                 let half = (0.5 * exponent).exp();
+                if half == INFINITY {
+                    return half * factor;
+                }
                 half * factor * half.mul_add(rest, half)
             }
 

@@ -12,13 +12,16 @@ macro_rules! with_incomplete_gamma {
             #[helper]
             fn gamma_term(a: f64, x: f64) -> f64 {
                 if a < 10.0 {
+                    if x > 2000.0 {
+                        return 0.0;
+                    }
                     if x > 700.0 {
                         let half = x.powf(0.5 * a) * (-0.5 * x).exp();
                         return half / gamma_positive(a + 1.0) * half;
                     }
                     return x.powf(a) * (-x).exp() / gamma_positive(a + 1.0);
                 }
-                let exponent = a * log1p_minus_x((x - a) / a) - stirling_rest(a);
+                let exponent = a * log_minus_difference(x / a, (x - a) / a) - stirling_rest(a);
                 exponent.exp() * 0.398942280401432677940 / a.sqrt()
             }
 
@@ -191,7 +194,8 @@ macro_rules! with_incomplete_gamma {
                     } else {
                         let value = gamma_lower_or_upper(a, x, false);
                         let step = (value / q).ln() * (value / slope);
-                        next = x + (x * step).max(-0.9 * x).min(10.0 * x + 10.0);
+                        // Q underflows to 0 where x is far too large.
+                        next = if value == 0.0 { 0.5 * x } else { x + (x * step).max(-0.9 * x).min(10.0 * x + 10.0) };
                     }
                     let change = (next - x).abs();
                     if next.is_finite() {

@@ -1,6 +1,6 @@
 //! log(1 + x) - x.
 
-/// Expands to a `kernel!` block with `log1p_minus_x` and the given functions.
+/// Expands to a `kernel!` block with `log1p_minus_x`, `log_minus_difference` and the given functions.
 macro_rules! with_logarithm {
     ($($functions:tt)*) => {
         ::cuprum_macros::kernel! {
@@ -16,6 +16,12 @@ macro_rules! with_logarithm {
                 let r = x / (2.0 + x);
                 let square = r * r;
                 r * (2.0 * square * square.polynomial(ATANH) - x)
+            }
+
+            /// Returns `log(ratio) - difference` for `difference = ratio - 1`. A small ratio has digits that the difference lacks.
+            #[helper]
+            fn log_minus_difference(ratio: f64, difference: f64) -> f64 {
+                if ratio < 0.5 { ratio.ln() - difference } else { log1p_minus_x(difference) }
             }
 
             $($functions)*

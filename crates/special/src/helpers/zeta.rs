@@ -106,7 +106,13 @@ macro_rules! with_zeta {
             /// Returns Hurwitz's zeta function for s > 1 and q > 0.
             #[helper]
             fn hurwitz_positive(s: f64, q: f64) -> f64 {
-                q.powf(-s) * hurwitz_scaled(s, q)
+                let power = q.powf(-s);
+                if power > 1e-290 {
+                    return power * hurwitz_scaled(s, q);
+                }
+                // The power can underflow where its product with the sum does not.
+                let half = q.powf(-0.5 * s);
+                half * (half * hurwitz_scaled(s, q))
             }
 
             #[helper]

@@ -2,7 +2,7 @@
 
 use super::parameters::{
     ABOVE_ONE, COUNT_OF_ITEMS, FINITE, NOT_NAN, NOT_NEGATIVE, POISSON_MEAN, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY,
-    PROBABILITY_BELOW_ONE, check_all, integer_parameter, real_parameter, result_shape,
+    PROBABILITY_BELOW_ONE, check_all, integer_parameter, real_parameter, result_shape, trials_parameter,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -11,8 +11,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Operand;
 use crate::ops::elementwise::{
-    add, atan, divide, exp, expm1, floor, less_equal, log, log1p, maximum, minimum, multiply, negative, power as raise, sqrt, square,
-    subtract, where_,
+    add, atan, divide, exp, expm1, floor, greater_equal, less_equal, log, log1p, maximum, minimum, multiply, negative, power as raise,
+    sqrt, square, subtract, where_,
 };
 
 /// Half the distance between neighbouring uniform float64 numbers. Replaces 0 where the logarithm of 0 would be infinite.
@@ -51,6 +51,14 @@ impl Generator {
     /// Returns int64 numbers of a discrete distribution.
     fn draw_integers(&self, sampler: Sampler, parameters: &[Operand], size: &[usize]) -> Result<NdArray> {
         self.sample(sampler, parameters, size, DType::I64)
+    }
+
+    /// Returns int64 numbers of the binomial distribution for a number of trials and a probability. If `is_exact` is false, float64 rounds
+    /// some numbers of trials.
+    pub(super) fn draw_binomial(&self, parameters: &[Operand; 2], is_exact: bool, size: &[usize]) -> Result<NdArray> {
+        let counts = self.draw_integers(Sampler::Binomial, parameters, size)?;
+        let [n, p] = parameters;
+        if is_exact { Ok(counts) } else { where_(greater_equal(p, 1.0)?, n, minimum(counts, n)?) }
     }
 }
 
@@ -229,17 +237,17 @@ pub(super) fn standard_t(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> R
 }
 
 /// Returns numbers of the inverse Gaussian distribution (Michael, Schucany and Haas, "Generating random variates using transformations with
-/// multiple roots", The American Statistician 30, 1976). The smaller root of the quadratic equation is the squared mean divided by the
-/// larger root.
+/// multiple roots", The American Statistician 30, 1976).
 pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [real_parameter(mean, "mean", &POSITIVE)?, real_parameter(scale, "scale", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let [mean, scale] = &pair;
-    let y = multiply(mean, square(g.draw_normal(&size)?)?)?;
-    let root = sqrt(add(square(&y)?, multiply(multiply(scale, 4.0)?, &y)?)?)?;
-    let larger = add(mean, multiply(divide(mean, multiply(scale, 2.0)?)?, add(y, root)?)?)?;
-    let smaller = divide(multiply(mean, mean)?, &larger)?;
-    where_(less_equal(g.draw_unit_uniform(&size)?, divide(mean, add(mean, &smaller)?)?)?, smaller, larger)
+    // The roots relative to the mean are `factor` and its reciprocal. Products of large parameters would overflow.
+    let y = multiply(divide(mean, scale)?, square(g.draw_normal(&size)?)?)?;
+    let root = multiply(sqrt(&y)?, sqrt(add(&y, 4.0)?)?)?;
+    let factor = add(multiply(add(y, root)?, 0.5)?, 1.0)?;
+    let is_smaller = less_equal(g.draw_unit_uniform(&size)?, divide(1.0, add(divide(1.0, &factor)?, 1.0)?)?)?;
+    where_(is_smaller, divide(mean, &factor)?, multiply(mean, &factor)?)
 }
 
 pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
@@ -259,9 +267,10 @@ pub(super) fn poisson(g: &Generator, [lam]: [Operand; 1], size: &[usize]) -> Res
 }
 
 pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [integer_parameter(n, "n", &NOT_NEGATIVE)?, real_parameter(p, "p", &PROBABILITY)?];
+    let (n, is_exact) = trials_parameter(n, "n")?;
+    let pair = [n, real_parameter(p, "p", &PROBABILITY)?];
     let size = result_shape(&pair, size)?;
-    g.draw_integers(Sampler::Binomial, &pair, &size)
+    g.draw_binomial(&pair, is_exact, &size)
 }
 
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {

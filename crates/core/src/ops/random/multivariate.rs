@@ -4,7 +4,8 @@ use cuprum_macros::numpy;
 
 use super::arguments::draw_with_size;
 use super::parameters::{
-    COUNT_OF_ITEMS, NOT_NAN, NOT_NEGATIVE, POSITIVE, PROBABILITY, check_all, device_of, integer_parameter, real_parameter, result_shape,
+    COUNT_OF_ITEMS, NOT_NAN, NOT_NEGATIVE, PROBABILITY, check_all, device_of, integer_parameter, real_parameter, result_shape,
+    trials_parameter,
 };
 use super::{Generator, SHARED_GENERATOR};
 use crate::arguments::IntoShape;
@@ -41,23 +42,24 @@ fn vector_length(a: &NdArray, name: &str) -> Result<usize> {
 }
 
 fn multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]) -> Result<NdArray> {
-    let n = integer_parameter(n, "n", &NOT_NEGATIVE)?;
+    let (n, is_exact) = trials_parameter(n, "n")?;
     let pvals = array_parameter(real_parameter(pvals, "pvals", &PROBABILITY)?)?;
     let length = vector_length(&pvals, "pvals")?;
     if length == 0 {
         return Err(Error::value("random", "pvals must have at least 1 dimension and the last dimension must be greater than 0."));
     }
-    let sums = pvals.sum(AxisOptions::from(-1))?;
-    check_all(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals) > 1.0")?;
+    // As in NumPy, the last probability is not read.
+    let sums = pvals.index(&[Item::Ellipsis, Item::slice(None, -1, 1)][..])?.sum(AxisOptions::from(-1))?;
+    check_all(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals[:-1]) > 1.0")?;
     let shape = result_shape(&[n.clone(), vector_component(&pvals, 0)?.into()], size)?;
     let (mut left, mut rest, mut columns) = (n, Operand::from(1.0), Vec::new());
     for k in 0..length - 1 {
         let p = vector_component(&pvals, k)?;
         // Rounding can make the conditional probability greater than 1 and the remaining probability 0.
         let conditional = where_(less_equal(&rest, 0.0)?, 0.0, minimum(divide(&p, &rest)?, 1.0)?)?;
-        let count = g.sample(Sampler::Binomial, &[left.clone(), maximum(conditional, 0.0)?.into()], &shape, DType::I64)?;
+        let count = g.draw_binomial(&[left.clone(), maximum(conditional, 0.0)?.into()], is_exact, &shape)?.eval()?.clone();
         rest = subtract(rest, p)?.into();
-        left = subtract(left, count.astype(DType::F64)?)?.eval()?.clone().into();
+        left = subtract(left, &count)?.eval()?.clone().into();
         columns.push(count);
     }
     let last = array_parameter(left)?.broadcast_to(&shape[..])?.astype(DType::I64)?;
@@ -96,9 +98,9 @@ fn hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size
 }
 
 fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<NdArray> {
-    let alpha = array_parameter(real_parameter(alpha, "alpha", &POSITIVE)?)?;
+    let alpha = array_parameter(real_parameter(alpha, "alpha", &NOT_NEGATIVE)?)?;
     if alpha.ndim() != 1 {
-        return Err(Error::value("random", "alpha must be a one-dimensional sequence of positive numbers"));
+        return Err(Error::value("random", "alpha must be a one-dimensional sequence of nonnegative numbers"));
     }
     let shape = [size, alpha.shape()].concat();
     if alpha.size() == 0 {

@@ -61,6 +61,30 @@ pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval)
     })
 }
 
+/// Returns numbers of trials, from 0 to 2^63 - 1, as whole numbers in int64, and whether float64 represents them without rounding. Fractions
+/// are truncated.
+pub(super) fn trials_parameter(value: Operand, name: &str) -> Result<(Operand, bool)> {
+    let in_range = |number: Scalar| {
+        let whole = number.as_int().unwrap_or_else(|| number.as_f64() as i128);
+        match whole {
+            _ if number.as_f64().is_nan() || number.as_f64() < 0.0 => Err(Error::value("random", NOT_NEGATIVE.message.replace("{}", name))),
+            _ => i64::try_from(whole).map_err(|_| Error::value("random", format!("{name} > 2**63 - 1"))),
+        }
+    };
+    let is_exact = |number: i64| number <= 1 << f64::MANTISSA_DIGITS;
+    match value {
+        Operand::Scalar(Scalar::Complex(_)) => real_parameter(value, name, &NOT_NEGATIVE).map(|value| (value, true)),
+        Operand::Scalar(number) => in_range(number).map(|number| (number.into(), is_exact(number))),
+        Operand::Array(a) if a.dtype().is_complex() => Err(Error::dtype("random", format!("'{name}' must be real"), &[a.dtype()])),
+        Operand::Array(a) if a.size() == 0 => Ok((a.astype(DType::I64)?.into(), true)),
+        Operand::Array(a) => {
+            in_range(a.min(())?.item()?)?;
+            let largest = in_range(a.max(())?.item()?)?;
+            Ok((a.astype(DType::I64)?.into(), is_exact(largest)))
+        }
+    }
+}
+
 /// Returns an error with `message` unless `holds` is true for each element.
 pub(super) fn check_all(holds: NdArray, message: &str) -> Result<()> {
     if holds.size() > 0 && !holds.all(())?.item()?.as_bool() { Err(Error::value("random", message)) } else { Ok(()) }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::index::Item;
 use crate::layout::{checked_size, normalize_axis};
 use crate::ops::creation::arange;
-use crate::ops::elementwise::{add, divide, minimum, multiply};
+use crate::ops::elementwise::{add, divide, log, minimum, multiply, subtract};
 use crate::ops::reduce::count_nonzero;
 use crate::ops::search::Side;
 use crate::ops::value::{Args, Value};
@@ -135,7 +135,8 @@ impl Generator {
                     if (possible as usize) < count {
                         return Err(Error::value(OP, "Fewer non-zero entries in p than size"));
                     }
-                    divide(self.draw_exponential(&[extent])?, p)?.argsort(0)?.index(&[Item::from(0..count as isize)])?
+                    // Logarithms, because quotients by small probabilities are infinite, as those by 0.
+                    subtract(log(self.draw_exponential(&[extent])?)?, log(p)?)?.argsort(0)?.index(&[Item::from(0..count as isize)])?
                 }
             };
             a.take(&indices.reshape(&size[..])?, axis)

@@ -1,0 +1,89 @@
+//! Values for which products, powers or norms overflow or underflow, and arrays without elements.
+
+use cuprum_backend_cpu as _;
+use cuprum_core::{Complex, DType, NdArray, Result, array, ones, stack, zeros};
+use cuprum_numpy::ConvolutionMode;
+use cuprum_numpy::fft::fftconvolve;
+use cuprum_numpy::linalg::{cond, expm, lstsq};
+
+/// Checks that the elements of `expm(a)` have small relative errors.
+fn check_exponential(a: &NdArray, expected: &[f64], tolerance: f64) -> Result<()> {
+    for (k, (got, want)) in expm(a)?.to_vec::<f64>()?.into_iter().zip(expected).enumerate() {
+        let error = if got == *want { 0.0 } else { (got - want).abs() / want.abs() };
+        assert!(error <= tolerance, "expm({a}): element {k} is {got:e}, not {want:e}");
+    }
+    Ok(())
+}
+
+#[test]
+fn exponentials_of_large_triangular_matrices() -> Result<()> {
+    const E: f64 = std::f64::consts::E;
+    check_exponential(&array![[-1e17, 0.0], [0.0, 1.0]], &[0.0, 0.0, 0.0, E], 1e-15)?;
+    check_exponential(&array![[1e5, 0.0], [0.0, 1.0]], &[f64::INFINITY, 0.0, 0.0, E], 1e-15)?;
+    check_exponential(&array![[1e5, 1.0], [0.0, 1.0]], &[f64::INFINITY, f64::INFINITY, 0.0, E], 1e-15)?;
+    check_exponential(&array![[0.0, 1e300], [0.0, 0.0]], &[1.0, 1e300, 0.0, 1.0], 1e-15)?;
+    check_exponential(&array![[1.0, 1e300], [0.0, 1.0]], &[E, E * 1e300, 0.0, E], 1e-15)?;
+    check_exponential(&array![[1.0, 1e10], [0.0, 1.0]], &[E, E * 1e10, 0.0, E], 1e-15)?;
+    check_exponential(&array![[1.0, 0.0], [1e10, 2.0]], &[E, 0.0, 1e10 * (E * E - E), E * E], 1e-15)?;
+    check_exponential(&array![[-1e308, 1e308], [0.0, 0.0]], &[0.0, 1.0, 0.0, 1.0], 1e-15)?;
+    let a = array![[1.0, 2.0, 3.0], [0.0, -50.0, 2.0], [0.0, 0.0, 30.0]];
+    let [row, corner] = [[E, 1.065992867439e-1], [1.123922327e12, 2.6716186e11]];
+    let got = expm(&a)?.to_vec::<f64>()?;
+    assert!((got[1] / row[1] - 1.0).abs() < 1e-10 && (got[2] / corner[0] - 1.0).abs() < 1e-8 && (got[5] / corner[1] - 1.0).abs() < 1e-7);
+    assert!((got[4] / (-50f64).exp() - 1.0).abs() < 1e-15);
+    Ok(())
+}
+
+#[test]
+fn exponentials_of_batches() -> Result<()> {
+    // Full, triangular, diagonal and nilpotent matrices, of which each needs another number of halvings.
+    let matrices = [
+        array![[50.0, 60.0], [-60.0, -50.5]],
+        array![[1.0, 1e10], [0.0, 2.0]],
+        array![[-1e17, 0.0], [0.0, 1.0]],
+        array![[1e8, 1e8], [-1e8, -1e8]],
+        array![[0.5, 0.25], [0.0, 0.25]],
+    ];
+    let together = expm(&stack(&matrices, 0)?)?.to_vec::<f64>()?;
+    for (a, together) in matrices.iter().zip(together.chunks(4)) {
+        assert_eq!(expm(a)?.to_vec::<f64>()?, together, "{a}");
+        check_exponential(&a.t()?, &[together[0], together[2], together[1], together[3]], 1e-11)?;
+    }
+    // The values of SciPy.
+    for (got, want) in together.iter().zip([1.32481786, 1.39668669, -1.39668669, -1.01463235]) {
+        assert!((got - want).abs() < 1e-8, "{got} {want}");
+    }
+    let single = expm(&array![[1f32, 1e10], [0.0, 2.0]])?;
+    assert_eq!(single.dtype(), DType::F32);
+    assert!((single.to_vec::<f32>()?[1] / 4.670_774_3e10 - 1.0).abs() < 1e-6);
+    let turn = Complex::new(0.0, 1e3);
+    let complex = expm(&NdArray::from_vec(vec![turn, Complex::ONE, Complex::ZERO, Complex::ZERO], [2, 2])?)?.to_vec::<Complex<f64>>()?;
+    assert!((complex[1] - (turn.exp() - 1.0) / turn).norm() < 1e-18 && (complex[0] - turn.exp()).norm() < 1e-15);
+    Ok(())
+}
+
+#[test]
+fn tolerances_of_least_squares_outside_0_to_1() -> Result<()> {
+    for rcond in [-1.0, 0.0, 1.0, 2.0] {
+        let fit = lstsq(&ones((3, 2), DType::F64)?, &ones(3, DType::F64)?, Some(rcond))?;
+        assert!(fit.rank == 1 && fit.solution.to_vec::<f64>()?.iter().all(|x| (x - 0.5).abs() < 1e-15));
+    }
+    Ok(())
+}
+
+#[test]
+fn condition_numbers_of_no_matrices() -> Result<()> {
+    let a = zeros((0, 2, 2), DType::F64)?;
+    assert_eq!((cond(&a, ())?.shape(), cond(&a, 1)?.shape()), (&[0][..], &[0][..]));
+    assert!(cond(&zeros((2, 0, 0), DType::F64)?, ()).is_err());
+    Ok(())
+}
+
+#[test]
+fn convolutions_that_broadcast_are_centred() -> Result<()> {
+    let same = |a: &NdArray, b: &NdArray| fftconvolve(a, b, ConvolutionMode::Same, ());
+    assert_eq!(same(&array![1.0], &ones(4, DType::F64)?)?, array![1.0]);
+    let result = same(&array![[0.0, 1.0, 2.0]], &array![[0.0], [1.0], [2.0]])?;
+    assert_eq!(result, array![[0.0, 1.0, 2.0]]);
+    Ok(())
+}
