@@ -20,7 +20,7 @@ fn values_far_from_the_mean() -> Result<()> {
         ("beta", special::beta(1e8, -1.5)?, 2363271756896.0117),
         ("betaln", special::betaln(-0.5, 1e16)?, 19.68619286743701),
         ("iv", special::iv(170.0, 1e4)?, inf),
-        ("zeta", special::zeta(2.0, Some(1e200.into()))?, 1e-200),
+        ("zeta", special::zeta(2.0, Some(1e200))?, 1e-200),
         ("logsumexp", special::logsumexp(&zeros(0, DType::F64)?, (), None)?, -inf),
     ];
     for (name, result, want) in cases {

@@ -324,7 +324,7 @@ fn distant_magnitudes() {
         near(eig(&a).unwrap().0.real().unwrap(), "eig");
     }
     let a = array![[1.0, 2.0], [3.0, 4.0]];
-    for scale in [1e150, 1e155, 1e300, 1e-160, 1e-300] {
+    for scale in [1e150f64, 1e155, 1e300, 1e-160, 1e-300] {
         let expected = logm(&a).unwrap().to_vec::<Complex<f64>>().unwrap();
         let log = logm(&(&a * scale)).unwrap().to_vec::<Complex<f64>>().unwrap();
         for (k, (got, want)) in log.iter().zip(&expected).enumerate() {
