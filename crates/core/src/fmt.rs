@@ -263,7 +263,9 @@ fn array2string_from_args(args: &Args) -> Result<Value> {
     elements_text(&args.array("a")?, &options, separator, prefix).map(Value::Str)
 }
 
-/// Returns the elements as NumPy's `str` does, with the given options (`numpy.array2string`). They apply to 0-d arrays too. Only the printed elements of a large array are copied to the host.
+/// Returns the elements as NumPy's `str` does, with the given options (`numpy.array2string`). They apply to 0-d arrays too.
+///
+/// Only the printed elements of a large array are copied to the host.
 ///
 /// # Errors
 /// Errors of evaluation, or too little memory.

@@ -151,7 +151,8 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// that [`einsum_path`] returns.
 ///
 /// # Errors
-/// More than 512 operands, subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on different devices.
+/// More than 512 operands, subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on
+/// different devices.
 ///
 /// # Examples
 /// ```

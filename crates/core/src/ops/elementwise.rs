@@ -327,7 +327,10 @@ impl NdArray {
 /// Calls [`where_`] with Python-like arguments. With the condition alone, returns [`NdArray::nonzero`], as NumPy does.
 fn where_from_args(args: &Args) -> Result<Value> {
     match (args.operand_or_none("x")?, args.operand_or_none("y")?) {
-        (None, None) => Ok(Value::tuple(args.array("condition")?.nonzero()?.into_iter().map(Value::Array))),
+        (None, None) => {
+            let indices = args.array("condition")?.nonzero().map_err(|e| e.with_function_name(args.op()))?;
+            Ok(Value::tuple(indices.into_iter().map(Value::Array)))
+        }
         (Some(x), Some(y)) => where_(args.operand("condition")?, x, y).map(Value::Array),
         _ => Err(Error::value(args.op(), "either both or neither of x and y should be given")),
     }
