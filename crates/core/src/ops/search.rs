@@ -36,7 +36,10 @@ fn searchsorted_from_args(args: &Args) -> Result<Value> {
             if sorter.shape() != a.shape() {
                 return Err(Error::shape(args.op(), "sorter.size must equal a.size", &[sorter.shape(), a.shape()]));
             }
-            a.take(&sorter, 0).and_then(|a| a.eval().cloned()).map_err(|e| e.with_function_name(args.op()))?
+            a.take(&sorter, 0).and_then(|a| a.eval().cloned()).map_err(|e| match e {
+                Error::Index { op: "take", index, axis, size } => Error::Index { op: args.op(), index, axis, size },
+                e => e,
+            })?
         }
         None => a,
     };

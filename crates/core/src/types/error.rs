@@ -218,7 +218,6 @@ impl Error {
             Error::Shape { op, .. }
             | Error::DType { op, .. }
             | Error::Axis { op, .. }
-            | Error::Index { op, .. }
             | Error::Value { op, .. }
             | Error::Device { op, .. }
             | Error::LinAlg { op, .. }
