@@ -8,7 +8,7 @@ use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::{MatMut, MatRef, Par};
-use num_traits::Zero;
+use num_traits::{Float, One, Zero};
 
 use crate::batch::{Batch, Failure};
 use crate::field::{Field, PowerOfTwoScale};
@@ -18,6 +18,24 @@ use crate::widen::Widen;
 #[inline(never)]
 fn compute_hermitian_eigen<W: Field>(a: MatRef<'_, W>, w: &mut [W], v: Option<MatMut<'_, W>>, stack: &mut MemStack) -> bool {
     self_adjoint_evd(a, DiagMut::from_slice_mut(w), v, Par::Seq, stack, Default::default()).is_ok()
+}
+
+/// Writes the eigenvalues of a finite real diagonal matrix to `w` in ascending order, and the eigenvectors to `v`. Returns false, without
+/// changes, for other matrices. faer's eigenvalues have errors relative to the norm, LAPACK's are exact for these matrices.
+fn compute_diagonal_eigen<W: Field>(a: &[W], w: &mut [W], v: Option<&mut [W]>) -> bool {
+    let n = w.len();
+    let at = |i: usize| a[i * (n + 1)].real_part();
+    let is_zero = |(i, v): (usize, &W)| i % (n + 1) == 0 || *v == W::zero();
+    if !a.iter().enumerate().all(is_zero) || !(0..n).all(|i| at(i).is_finite()) {
+        return false;
+    }
+    let rank = |i: usize| (0..n).filter(|&k| at(k) < at(i) || (at(k) == at(i) && k < i)).count();
+    (0..n).for_each(|i| w[rank(i)] = W::from_base(at(i)));
+    if let Some(v) = v {
+        v.fill(W::zero());
+        (0..n).for_each(|i| v[rank(i) * n + i] = W::one());
+    }
+    true
 }
 
 /// Scratch memory: a matrix, its eigenvalues, and the workspace of faer.
@@ -35,7 +53,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
         let basis = batch.zeros::<T::Wide>(if vectors { n * n } else { 0 })?;
         Ok(((batch.zeros::<T::Wide>(n * n)?, batch.zeros::<T::Wide>(n)?, batch.allocate_scratch(size)?), basis))
     };
-    let one = |(matrix, values, memory): &mut HermitianScratch<T::Wide>, v: Option<&mut [T::Wide]>, index, w: &mut [T::Base]| {
+    let one = |(matrix, values, memory): &mut HermitianScratch<T::Wide>, mut v: Option<&mut [T::Wide]>, index, w: &mut [T::Base]| {
         match triangle {
             Triangle::Lower => a.copy_converted(index, matrix, T::widen),
             Triangle::Upper => a.copy_adjoint_converted(index, matrix, T::widen),
@@ -45,12 +63,14 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
             column[..j].fill(T::Wide::zero());
             column[j] = T::Wide::from_base(column[j].real_part());
         }
-        let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(Failure::Matrix(index, EigenvaluesDiverge)) };
-        let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
-        if !compute_hermitian_eigen(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
-            return Err(Failure::Matrix(index, EigenvaluesDiverge));
+        if !compute_diagonal_eigen(matrix, values, v.as_deref_mut()) {
+            let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(Failure::Matrix(index, EigenvaluesDiverge)) };
+            let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
+            if !compute_hermitian_eigen(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
+                return Err(Failure::Matrix(index, EigenvaluesDiverge));
+            }
+            scale.scale_up(values);
         }
-        scale.scale_up(values);
         w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.real_part()));
         Ok(())
     };

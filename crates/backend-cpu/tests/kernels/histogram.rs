@@ -45,7 +45,7 @@ fn values(n: usize, edges: &[f64], narrow: bool) -> Vec<f64> {
 #[test]
 fn even_bins() {
     for dtype in [DType::F32, DType::F64] {
-        for (bins, low, high) in [(1, 0.0, 1.0), (10, 0.0, 1.0), (256, -0.3, 0.7), (1000, 1e6, 1e6 + 3.0), (3, -1e-30, 1e30)] {
+        for (bins, low, high) in [(1, 0.0, 1.0), (10, 0.0, 1.0), (256, -0.3, 0.7), (1000, 1e6, 1e6 + 300.0), (3, -1e-30, 1e30)] {
             for n in SIZES.into_iter().filter(|&n| n * bins <= 1 << 24) {
                 let edges = linspace(low, high, bins + 1).unwrap().astype(dtype).unwrap();
                 let at = edges.astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
