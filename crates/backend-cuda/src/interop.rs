@@ -20,8 +20,7 @@
 //! - Dropping a [`DevicePointer`] or [`SharedSlice`] orders the reuse of the memory after the work queued so far on its stream. Without a
 //!   stream, the drop blocks until the device is idle.
 //! - A fault of a kernel, such as an index out of bounds, is reported to readers of the array, not to the other library. To rule out
-//! faults,
-//!   call [`Device::synchronize`](cuprum_core::Device::synchronize) before giving an array to another library.
+//!   faults, call [`Device::synchronize`](cuprum_core::Device::synchronize) before giving an array to another library.
 //! - These functions return an error during the capture of a graph, except [`raw_stream`].
 
 mod cuda_slice;

@@ -8,7 +8,7 @@ use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::{MatMut, MatRef, Par};
-use num_traits::{Float, One, Zero};
+use num_traits::{Float, Zero};
 
 use crate::batch::{Batch, Failure};
 use crate::field::{Field, PowerOfTwoScale};
