@@ -164,7 +164,7 @@ fn sums_of_extreme_values() {
             let there = |values: &[f64]| NdArray::from_slice(values).unwrap().astype(dtype).unwrap().to_device(device).unwrap();
             let mut total = there(&[-0.0; 4]);
             let indices = NdArray::from_slice(&[0, 0, 1, 1, 2, 2]).unwrap().to_device(device).unwrap();
-            total.update_at(ADD, &indices, &there(&[-0.0, -0.0, -0.0, 0.0, 1.0, -1.0])).unwrap();
+            total.update_at(ADD, &indices, there(&[-0.0, -0.0, -0.0, 0.0, 1.0, -1.0])).unwrap();
             let total = total.to_device(Device::CPU).unwrap().astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
             assert!(total.iter().all(|x| *x == 0.0), "{total:?}");
             assert_eq!([0, 1, 2, 3].map(|i| total[i].is_sign_negative()), [true, false, false, true], "{dtype}");
