@@ -184,12 +184,12 @@ trait ScanOperation<T: Element>: 'static {
     fn sticky_bits(result: T) -> Self::TestBits;
     /// Returns whether `result` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
-    fn is_sticky(result: T) -> bool {
+    fn needs_sequential_scan(result: T) -> bool {
         Self::sticky_bits(result).is_highest_bit_set()
     }
     /// Returns whether any of `results` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
-    fn any_sticky(results: &[T]) -> bool {
+    fn any_needs_sequential_scan(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_highest_bit_set()
     }
     /// Returns `b` combined with `carry`, the accumulator of all preceding elements. Returns `b` alone if `carry` is `None`.
@@ -278,7 +278,7 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
 /// Writes the running results to `out`, whose first element is element `start` of the array. `carry` is the total of the row's elements
 /// before `start`. Returns the total of the elements of `out` alone.
 ///
-/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::is_sticky`]). From there on, elements are computed
+/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::needs_sequential_scan`]). From there on, elements are computed
 /// sequentially, `last` holds the previous result, and totals are not used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     scanner: &mut Scanner<T, C>,
@@ -296,8 +296,8 @@ fn scan_block<T: ScanElement, C: ScanOperation<T>>(
                 continue;
             }
             dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
-            let (total, is_sticky) = dispatch(CombineRuns::<T, C>(&scanner.sums, out, carry, before, PhantomData));
-            if is_sticky && let Some(first) = out.iter().position(|v| C::is_sticky(*v)) {
+            let (total, needs_sequential_scan) = dispatch(CombineRuns::<T, C>(&scanner.sums, out, carry, before, PhantomData));
+            if needs_sequential_scan && let Some(first) = out.iter().position(|v| C::needs_sequential_scan(*v)) {
                 let earlier = before.map(|b| C::join_carry(carry, b)).or(carry).map(C::to_element);
                 *last = first.checked_sub(1).map_or(earlier, |place| Some(out[place]));
                 scan_sequentially::<T, C>(&values[first..], &mut out[first..], last);
@@ -368,7 +368,7 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRuns<'_, T, C> {
 
 /// Loop that combines the running totals of runs with all earlier elements of the row, and writes the results. The fields are the running
 /// totals, the output, the carry of the block, and the total of the block's earlier runs. Returns the new total of the block, and whether
-/// later elements must be computed sequentially ([`ScanOperation::is_sticky`]).
+/// later elements must be computed sequentially ([`ScanOperation::needs_sequential_scan`]).
 struct CombineRuns<'a, T: ScanElement, C: ScanOperation<T>>(
     &'a RunScans<C::Total>,
     &'a mut [T],
@@ -391,7 +391,7 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRuns<'_, T, C> {
             }
             before = Some(C::join_carry(before, sums[out.len() - 1]));
         }
-        (before, C::any_sticky(out))
+        (before, C::any_needs_sequential_scan(out))
     }
 }
 
@@ -441,7 +441,7 @@ fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram
             last
         },
     )?;
-    // After a block with a sticky result ([`ScanOperation::is_sticky`]), the rest of the row is computed sequentially.
+    // After a block with a sticky result ([`ScanOperation::needs_sequential_scan`]), the rest of the row is computed sequentially.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK_LEN;
         if rest < len {
@@ -466,7 +466,7 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRowLoop<'_, T, C> {
             marks = marks | C::sticky_bits(*out);
         }
         if marks.is_highest_bit_set() {
-            for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::is_sticky(**out)) {
+            for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::needs_sequential_scan(**out)) {
                 *total = C::to_total(*out);
             }
         }

@@ -257,7 +257,7 @@ impl Scatter {
                     for (k, number) in numbers.iter().enumerate().filter(|(_, number)| rows.contains(number)) {
                         let (to, from) = (to + *number as isize * self.stride, from + k as isize * self.value_stride);
                         inner.for_each_run(to, from, &mut |n, (to, step), (from, value_step)| {
-                            combine_run(n, (&mut target[to as usize..], step), (values, from, value_step), f)
+                            combine_strided_elements(n, (&mut target[to as usize..], step), (values, from, value_step), f)
                         });
                     }
                 }
@@ -345,7 +345,7 @@ fn update_elements_in_range<T: Element>(target: &mut [T], numbers: &[usize], fir
 /// Replaces `n` elements of `target` that are `step` apart by `f(element, value)`. The values start at index `from` of `values` and are
 /// `value_step` apart.
 #[inline(always)]
-fn combine_run<T: Element>(
+fn combine_strided_elements<T: Element>(
     n: usize,
     (target, step): (&mut [T], isize),
     (values, from, value_step): (&[T], isize, isize),

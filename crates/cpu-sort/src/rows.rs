@@ -344,7 +344,7 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
                 let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
                 dispatch(EncodeRecords { from, run, record, records: &mut *records });
                 blocks.sort_rows(records, len);
-                dispatch(DecodeRuns { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
+                dispatch(DecodeRows { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
             }
         },
     );
@@ -378,7 +378,7 @@ impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for EncodeRecords<'_, T, R, F> {
 
 /// Decodes the first `keep` records (see [`SortOutputs`]) of each row of `run` records. The loop owns the decoder, so the compiler knows
 /// that the outputs do not overlap the captures of the decoder's closures.
-struct DecodeRuns<'a, T, R, D> {
+struct DecodeRows<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],
     run: usize,
@@ -386,11 +386,11 @@ struct DecodeRuns<'a, T, R, D> {
     decoder: D,
 }
 
-impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
+impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRows<'_, T, R, D> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let DecodeRuns { records, from, run, results: SortOutputs { keep, base, mut values, mut indices, .. }, decoder } = self;
+        let DecodeRows { records, from, run, results: SortOutputs { keep, base, mut values, mut indices, .. }, decoder } = self;
         let (mut start, mut to) = (0, 0);
         while start < from.len().min(records.len()) {
             let (from, records) = (&from[start..start + run], &records[start..start + keep]);

@@ -3,7 +3,7 @@
 use cuprum_core::{Array, Complex, Error, NdArray, Result, Scalar, StoredArray};
 use smallvec::SmallVec;
 
-use crate::buffer::{ShardedBuffer, over_parts};
+use crate::buffer::{ShardedBuffer, array_over_parts};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, PartialOp, Placement, Placements, check_placements};
 use crate::redistribute::{dense, redistribute, redistribute_view, resolve_along};
@@ -161,7 +161,7 @@ fn with_pending(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Re
         });
     }
     let distribution = Distribution { shape: buffer.distribution.shape.clone(), placements: placements.clone() };
-    Ok(NdArray::from(over_parts(mesh, buffer.dtype, settled.layout().clone(), distribution, parts)?))
+    Ok(NdArray::from(array_over_parts(mesh, buffer.dtype, settled.layout().clone(), distribution, parts)?))
 }
 
 /// Returns an array with the shape and dtype of `part`, filled with the identity element of `op`. The identity element of a sum of floats
@@ -196,5 +196,5 @@ fn stored_by_axes(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
     let placements: SmallVec<[Placement; 2]> =
         cuts.iter().map(|cut| cut.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))).collect();
     let layout = cuprum_core::Layout::contiguous(stored.shape())?;
-    over_parts(mesh, stored.dtype(), layout, Distribution { shape: stored.shape().into(), placements }, parts)
+    array_over_parts(mesh, stored.dtype(), layout, Distribution { shape: stored.shape().into(), placements }, parts)
 }

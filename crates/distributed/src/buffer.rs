@@ -58,7 +58,7 @@ pub(crate) fn empty_part(device: Device, dtype: DType, shape: &[usize]) -> Resul
 /// Returns an array with the given layout whose memory consists of `parts`, one for each rank of this process.
 ///
 /// The buffer of a part starts with the elements of the rank's region, as `distribution` defines it, in C order.
-pub(crate) fn over_parts(
+pub(crate) fn array_over_parts(
     mesh: Mesh,
     dtype: DType,
     layout: Layout,
@@ -81,7 +81,7 @@ pub(crate) fn replicated(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<
     let count = usize::try_from(first.layout().extent().1).unwrap_or(0);
     let shape: Dims = [count].into_iter().collect();
     let parts = (0..mesh.members().len()).map(|local| part(local).unwrap_or(first).clone()).collect();
-    over_parts(mesh, first.dtype(), first.layout().clone(), Distribution::replicated(mesh, &shape), parts)
+    array_over_parts(mesh, first.dtype(), first.layout().clone(), Distribution::replicated(mesh, &shape), parts)
 }
 
 /// Returns the axes of a layout without gaps in memory order, outermost first.

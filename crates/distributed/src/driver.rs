@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, driver};
 use cuprum_core::{DType, Device, Error, Layout, MemoryStats, Result, StoredArray, Stream};
 
-use crate::buffer::{ShardedBuffer, over_parts};
+use crate::buffer::{ShardedBuffer, array_over_parts};
 use crate::mesh::Mesh;
 use crate::placement::Distribution;
 use crate::redistribute::gather;
@@ -33,7 +33,7 @@ impl MeshDriver {
             };
             parts.push(part);
         }
-        Ok(over_parts(mesh, DType::U8, layout, Distribution::replicated(mesh, &[nbytes]), parts)?.buffer().clone())
+        Ok(array_over_parts(mesh, DType::U8, layout, Distribution::replicated(mesh, &[nbytes]), parts)?.buffer().clone())
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Assembly {
     local: usize,
     dtype: DType,
     region: Region,
-    is_in_turn: bool,
+    is_written_piecewise: bool,
     /// Pieces that one operation writes at the end, each with the indices of its first element in the array.
     parts: Vec<(NdArray, Vec<usize>)>,
     /// The array, some of whose elements may not be written yet.
@@ -37,7 +37,7 @@ pub(crate) struct Assembly {
 }
 
 /// Minimum size in bytes of an array that is written piece by piece.
-const MIN_BYTES_IN_TURN: usize = 4 << 20;
+const MIN_PIECEWISE_BYTES: usize = 4 << 20;
 
 impl Assembly {
     /// Returns an assembly without pieces for local rank `local`. The array covers `region`.
@@ -45,8 +45,9 @@ impl Assembly {
         let device = mesh.members()[local];
         let nbytes = extents(&region).iter().product::<usize>().saturating_mul(dtype.itemsize());
         // During a graph capture, each assignment to a part of an array copies the whole array. The array is then written by one operation.
-        let is_in_turn = nbytes > mesh.engine().max_transfer_bytes().min(MIN_BYTES_IN_TURN) && !Stream::current(device).is_capturing();
-        Assembly { mesh, local, dtype, region, is_in_turn, parts: Vec::new(), array: None }
+        let is_written_piecewise =
+            nbytes > mesh.engine().max_transfer_bytes().min(MIN_PIECEWISE_BYTES) && !Stream::current(device).is_capturing();
+        Assembly { mesh, local, dtype, region, is_written_piecewise, parts: Vec::new(), array: None }
     }
 
     /// Adds a piece that covers `region`. Pieces do not overlap.
@@ -56,7 +57,7 @@ impl Assembly {
             return Ok(());
         }
         let start = region.iter().zip(&self.region).map(|(range, whole)| range.start - whole.start);
-        if !self.is_in_turn {
+        if !self.is_written_piecewise {
             self.parts.push((piece, start.collect()));
             return Ok(());
         }

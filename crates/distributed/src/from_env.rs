@@ -11,7 +11,7 @@ use crate::mesh::{KIND, Mesh, rank_count};
 use crate::processes::engine_choice::{EngineChoice, offer_of};
 use crate::processes::launch::{LaunchedProcess, find_launched_process};
 use crate::processes::links::connect;
-use crate::processes::rendezvous::{Candidate, meet};
+use crate::processes::rendezvous::{JoiningProcess, meet};
 use crate::processes::world::World;
 
 /// The rank of this process among the launcher's processes. All meshes over these processes share the connections of this rank.
@@ -91,7 +91,7 @@ fn join(launch: LaunchedProcess) -> Result<Member> {
     let LaunchedProcess { rank, size, local_rank, address } = launch;
     let device = device_of(local_rank)?;
     let timeout = settings::timeout()?;
-    let candidate = Candidate {
+    let candidate = JoiningProcess {
         rank,
         size,
         address,

@@ -139,13 +139,13 @@ impl Distribution {
 
     /// Returns the region that `rank` holds.
     pub fn region(&self, mesh: Mesh, rank: usize) -> Region {
-        let cuts: Cuts = (0..mesh.shape().len()).map(|m| self.sharded_axis(m)).collect();
+        let cuts: DividedAxes = (0..mesh.shape().len()).map(|m| self.sharded_axis(m)).collect();
         region_of_rank(mesh, &self.shape, &cuts, rank)
     }
 }
 
 /// The axis of a loop that each mesh axis divides; `None` for a mesh axis along which the loop is repeated.
-pub(crate) type Cuts = SmallVec<[Option<usize>; 2]>;
+pub(crate) type DividedAxes = SmallVec<[Option<usize>; 2]>;
 
 /// Returns the region of `shape` that belongs to `rank`. If several mesh axes divide the same array axis, the ranks get its parts in C
 /// order of their coordinates along these mesh axes.

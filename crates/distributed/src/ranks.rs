@@ -3,9 +3,9 @@
 
 use cuprum_core::{Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch};
 
-use crate::buffer::{ShardedBuffer, memory_order, over_parts};
+use crate::buffer::{ShardedBuffer, array_over_parts, memory_order};
 use crate::mesh::Mesh;
-use crate::placement::{Cuts, Distribution, Placement, extents, region_of_rank};
+use crate::placement::{Distribution, DividedAxes, Placement, extents, region_of_rank};
 use crate::views::{natural_cuts, shape_in_order};
 
 /// Runs an operation on the device of a local rank. If the device declines the operation, the inner result is `Err` with the reason.
@@ -38,7 +38,7 @@ pub(crate) fn has_sharded_input(inputs: &[StoredArray]) -> bool {
 
 /// Returns the axis that each mesh axis divides in a loop over `inputs`, which have equal shapes. The loop is divided like the largest
 /// divided input. Broadcast axes (stride 0) do not count toward the size of an input.
-pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Cuts {
+pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> DividedAxes {
     let distinct = |input: &StoredArray| -> usize {
         let axes = input.layout().shape().iter().zip(input.layout().strides());
         axes.filter(|(_, stride)| **stride != 0).map(|(n, _)| *n).product::<usize>().saturating_mul(input.dtype().itemsize())
@@ -46,32 +46,32 @@ pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Cuts {
     let candidates = inputs.iter().map(|input| (distinct(input), natural_cuts(mesh, input)));
     let divided = candidates.filter(|(_, cuts)| cuts.iter().any(Option::is_some));
     // The first of equally large inputs decides.
-    let best = divided.fold(None, |best: Option<(usize, Cuts)>, next| match &best {
+    let best = divided.fold(None, |best: Option<(usize, DividedAxes)>, next| match &best {
         Some((size, _)) if *size >= next.0 => best,
         _ => Some(next),
     });
-    best.map_or_else(|| Cuts::from_elem(None, mesh.shape().len()), |(_, cuts)| cuts)
+    best.map_or_else(|| DividedAxes::from_elem(None, mesh.shape().len()), |(_, cuts)| cuts)
 }
 
 /// Returns the specification of a rank's part of an output: the extents of the rank's region, with the memory order of the whole output.
-pub(crate) fn local_output(mesh: Mesh, output: &OutputSpec, cuts: &Cuts, rank: usize) -> Result<OutputSpec> {
+pub(crate) fn local_output(mesh: Mesh, output: &OutputSpec, cuts: &DividedAxes, rank: usize) -> Result<OutputSpec> {
     let shape = extents(&region_of_rank(mesh, output.layout.shape(), cuts, rank));
     Ok(OutputSpec::new(output.dtype, Layout::contiguous_in_order(&shape, &memory_order(&output.layout))?))
 }
 
 /// Returns the output array that consists of `parts`, one part for each rank of this process.
-pub(crate) fn sharded_output(mesh: Mesh, output: &OutputSpec, cuts: &Cuts, parts: Vec<StoredArray>) -> Result<StoredArray> {
+pub(crate) fn sharded_output(mesh: Mesh, output: &OutputSpec, cuts: &DividedAxes, parts: Vec<StoredArray>) -> Result<StoredArray> {
     let order = memory_order(&output.layout);
     let place = |cut: &Option<usize>| match cut.and_then(|axis| order.iter().position(|a| *a == axis)) {
         Some(position) => Placement::Shard(position as isize),
         None => Placement::Replicate,
     };
     let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: cuts.iter().map(place).collect() };
-    over_parts(mesh, output.dtype, output.layout.clone(), distribution, parts)
+    array_over_parts(mesh, output.dtype, output.layout.clone(), distribution, parts)
 }
 
 /// Returns the results of local calls as [`Outcome::Done`]. `parts` has the parts of each output, by local rank.
-pub(crate) fn done_sharded(mesh: Mesh, call: &Call, cuts: &Cuts, parts: Vec<Vec<StoredArray>>) -> Result<Outcome> {
+pub(crate) fn done_sharded(mesh: Mesh, call: &Call, cuts: &DividedAxes, parts: Vec<Vec<StoredArray>>) -> Result<Outcome> {
     let arrays = call.outputs.iter().zip(parts).map(|(output, parts)| sharded_output(mesh, output, cuts, parts));
     Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
 }

@@ -6,7 +6,7 @@ use cuprum_core::{
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
-use crate::buffer::{ShardedBuffer, empty_part, over_parts};
+use crate::buffer::{ShardedBuffer, array_over_parts, empty_part};
 use crate::exchange::{Assembly, Piece, exchange};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, PartialOp, Placement, Placements, Region, extents, intersection};
@@ -187,7 +187,7 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
     }
     distribution.placements[mesh_axis] = Placement::Shard(0);
     let layout = Layout::contiguous(&distribution.shape)?;
-    let stacked = over_parts(mesh, buffer.dtype, layout, distribution.clone(), buffer.parts.clone())?;
+    let stacked = array_over_parts(mesh, buffer.dtype, layout, distribution.clone(), buffer.parts.clone())?;
     let mut combined = buffer.distribution.clone();
     let place = |shift: usize| axis.map_or(Placement::Replicate, |axis| Placement::Shard((axis + shift) as isize));
     combined.placements[mesh_axis] = place(0);
@@ -201,7 +201,7 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
         fetch(stacked, &wanted)?.iter().map(|values| reduce_first_axis(values, op)).collect::<Result<Vec<_>>>()
     }?;
     let layout = Layout::contiguous(&combined.shape)?;
-    let result = over_parts(mesh, buffer.dtype, layout, combined, parts)?;
+    let result = array_over_parts(mesh, buffer.dtype, layout, combined, parts)?;
     let again = ShardedBuffer::of(&result).map(resolve).transpose()?.flatten();
     Ok(Some(again.unwrap_or(result)))
 }
@@ -274,7 +274,7 @@ pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &Placements) -> R
     let layout = Layout::contiguous(&distribution.shape)?;
     let fetched = fetch(source, &|rank| distribution.region(mesh, rank))?;
     let parts = fetched.into_iter().map(|part| dense(&part)).collect::<Result<Vec<_>>>()?;
-    over_parts(mesh, source.dtype, layout, distribution, parts)
+    array_over_parts(mesh, source.dtype, layout, distribution, parts)
 }
 
 /// Returns a view of a sharded array as an array with the given placements, none of which may be partial. Each rank copies the elements
@@ -293,7 +293,7 @@ pub(crate) fn redistribute_view(view: &HeldView, placements: &Placements) -> Res
     };
     let distribution = Distribution { shape: array.shape().into(), placements: placements.clone() };
     let parts = source.fetch(&|rank| distribution.region(mesh, rank))?.iter().map(dense).collect::<Result<Vec<_>>>()?;
-    over_parts(mesh, array.dtype(), Layout::contiguous(array.shape())?, distribution, parts)
+    array_over_parts(mesh, array.dtype(), Layout::contiguous(array.shape())?, distribution, parts)
 }
 
 /// Returns `array` as a C-contiguous array at offset 0 of its buffer. Copies the elements if necessary.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::buffer::ShardedBuffer;
 use crate::mesh::Mesh;
-use crate::placement::{Cuts, Region, extents, region_of_rank};
+use crate::placement::{DividedAxes, Region, extents, region_of_rank};
 use crate::redistribute::{fetch, fetch_parts, gather, resolve};
 
 /// The axes of a layout in terms of the axes of the stored array.
@@ -205,7 +205,7 @@ impl<'a> HeldView<'a> {
 /// Returns the axis of the view that each mesh axis divides, or `None` for a mesh axis that divides no axis of the view.
 ///
 /// If no [`ViewMap`] describes the view, mesh axes that divide the stored array get the view's axis with the largest stride.
-pub(crate) fn natural_cuts(mesh: Mesh, array: &StoredArray) -> Cuts {
+pub(crate) fn natural_cuts(mesh: Mesh, array: &StoredArray) -> DividedAxes {
     let none = SmallVec::from_elem(None, mesh.shape().len());
     let Some(buffer) = ShardedBuffer::of(array) else { return none };
     let map = ViewMap::new(array.layout(), &buffer.distribution.shape).filter(|_| has_same_items(array, buffer));
@@ -247,7 +247,7 @@ fn has_same_items(array: &StoredArray, buffer: &ShardedBuffer) -> bool {
 ///
 /// The part is the region of the array's shape that `cuts` assign to the rank. Elements that the rank does not hold are received from other
 /// ranks.
-pub(crate) fn local_parts(mesh: Mesh, array: &StoredArray, cuts: &Cuts) -> Result<Vec<StoredArray>> {
+pub(crate) fn local_parts(mesh: Mesh, array: &StoredArray, cuts: &DividedAxes) -> Result<Vec<StoredArray>> {
     local_regions(mesh, array, &|rank| region_of_rank(mesh, array.shape(), cuts, rank))
 }
 

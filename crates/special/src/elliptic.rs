@@ -6,7 +6,7 @@ use cuprum_macros::kernel;
 kernel! {
     /// Returns the arithmetic-geometric mean of 1 and b.
     #[helper]
-    fn mean_with_one(b: f64) -> f64 {
+    fn arithmetic_geometric_mean(b: f64) -> f64 {
         let mut a = 1.0;
         let mut other = b;
         for _ in 0..24 {
@@ -49,7 +49,7 @@ kernel! {
         if m == 1.0 {
             return INFINITY;
         }
-        1.57079632679489661923 / mean_with_one((1.0 - m).sqrt())
+        1.57079632679489661923 / arithmetic_geometric_mean((1.0 - m).sqrt())
     }
 
     /// Returns the elliptic integral E for a parameter 0 <= m < 1 and its complement 1 - m.
@@ -57,11 +57,11 @@ kernel! {
     fn ellipe_within(m: f64, complement: f64) -> f64 {
         let root = complement.sqrt();
         if m <= 0.5 {
-            return 1.57079632679489661923 / mean_with_one(root) * (1.0 - sum_of_squares(m, root));
+            return 1.57079632679489661923 / arithmetic_geometric_mean(root) * (1.0 - sum_of_squares(m, root));
         }
         // Uses Legendre's relation without cancellation: E = pi / (2 K') + K (K' - E') / K'. K' and E' are K and E of 1 - m.
         let other = m.sqrt();
-        mean_with_one(other) + 1.57079632679489661923 / mean_with_one(root) * sum_of_squares(complement, other)
+        arithmetic_geometric_mean(other) + 1.57079632679489661923 / arithmetic_geometric_mean(root) * sum_of_squares(complement, other)
     }
 
     #[helper]

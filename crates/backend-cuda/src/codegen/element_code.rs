@@ -44,7 +44,7 @@ pub fn element_source_with_body(program: &Program, access: Access, body: Option<
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
-    write_types(&mut out, program, &inputs, &results);
+    write_parameter_structs(&mut out, program, &inputs, &results);
     write_user_functions(&mut out, program.ops().filter_map(|op| op.0.body).chain(body));
     write_loads(&mut out, program, &inputs, access);
     write_compute(&mut out, program)?;
@@ -57,7 +57,7 @@ pub fn element_source_with_body(program: &Program, access: Access, body: Option<
 pub fn element_source_with_result(program: &Program, access: Access, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
-    write_types(&mut out, program, &inputs, &[result]);
+    write_parameter_structs(&mut out, program, &inputs, &[result]);
     write_loads(&mut out, program, &inputs, access);
     out.push_str(NO_TAKES_SOURCE);
     let _ = writeln!(out, "\n__device__ inline Results evaluate(const Params& p, const Values& v, BadIndex&) {{ return {{{value}}}; }}");
@@ -119,7 +119,7 @@ pub(super) fn input_types(program: &Program) -> Vec<&'static str> {
 
 // Writing to a `String` cannot fail, so this file drops the results of `write!`.
 
-pub(super) fn write_types(out: &mut String, program: &Program, inputs: &[&str], results: &[&str]) {
+pub(super) fn write_parameter_structs(out: &mut String, program: &Program, inputs: &[&str], results: &[&str]) {
     let _ = writeln!(out, "constexpr int INPUTS = {};", inputs.len());
     out.push_str("struct Params {\n");
     for (n, t) in inputs.iter().enumerate() {
@@ -258,7 +258,7 @@ fn body_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
 
 /// Writes the C++ functions `evaluate`, which records an index out of bounds in `bad_index`, and `compute`, which reports such an index.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
-    write_takes(out, program);
+    write_bad_index_functions(out, program);
     // The comment in the generated source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     let bad_index = if may_fault(program) { "bad_index" } else { "" };
@@ -308,7 +308,7 @@ fn take_expression(program: &Program, n: usize) -> Option<String> {
 
 /// Writes the struct `BadIndex`, which records an index out of bounds, and the function `report`, which writes the recorded index to the
 /// error word.
-pub(super) fn write_takes(out: &mut String, program: &Program) {
+pub(super) fn write_bad_index_functions(out: &mut String, program: &Program) {
     if !may_fault(program) {
         out.push_str(NO_TAKES_SOURCE);
         return;

@@ -10,7 +10,7 @@ use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
-use super::element_code::{input_types, step_expression, write_takes, write_types, write_user_functions};
+use super::element_code::{input_types, step_expression, write_bad_index_functions, write_parameter_structs, write_user_functions};
 use super::{Combination, ctype, may_fault};
 
 /// Layout of the operands along a row. This layout is part of the key of the kernel cache.
@@ -128,9 +128,9 @@ pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'
     let inputs = input_types(program);
     let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
     // Writing to a String cannot fail, so the results of `write!` are dropped.
-    write_types(&mut out, program, &inputs, &results);
+    write_parameter_structs(&mut out, program, &inputs, &results);
     write_user_functions(&mut out, program.ops().filter_map(|op| op.0.body));
-    write_takes(&mut out, program);
+    write_bad_index_functions(&mut out, program);
     out.push_str("struct Outputs {\n");
     for (n, t) in results.iter().enumerate() {
         let _ = writeln!(out, "    {t}* out{n};");

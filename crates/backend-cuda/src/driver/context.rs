@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use cuprum_core::{Device, DeviceKind};
 
 use super::memory::MemoryState;
-use super::primary_context::Primary;
+use super::primary_context::PrimaryContext;
 use super::probe::{DeviceInfo, probe};
 use super::stream_table::StreamTable;
 use super::sys;
@@ -27,7 +27,7 @@ pub struct Context {
     info: &'static DeviceInfo,
     driver_version: (u32, u32),
     device: Device,
-    primary: &'static Primary,
+    primary: &'static PrimaryContext,
     pub(super) streams: StreamTable,
     pub(super) memory: MemoryState,
 }
@@ -71,7 +71,7 @@ impl Context {
 
     fn create_context(info: &'static DeviceInfo, driver_version: (u32, u32)) -> Result<Context> {
         let kind = DeviceKind::intern("cuda").map_err(|e| CudaError::Invalid(e.to_string()))?;
-        let primary = Primary::retain(info.ordinal, info.handle)?;
+        let primary = PrimaryContext::retain(info.ordinal, info.handle)?;
         let memory = MemoryState::new(info)?;
         let streams = StreamTable::new(primary.first_stream());
         let device = Device::new(kind, info.ordinal as u16);

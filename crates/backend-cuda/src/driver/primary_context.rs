@@ -9,7 +9,7 @@ use super::recent_work;
 use super::sys::{self, CUresult};
 use crate::error::{CudaError, Result};
 
-/// Marker in [`Primary::usable_address`] for a context that an unrecoverable error has made unusable. No context has this address.
+/// Marker in [`PrimaryContext::usable_address`] for a context that an unrecoverable error has made unusable. No context has this address.
 const LOST_CONTEXT: usize = usize::MAX;
 
 thread_local! {
@@ -18,10 +18,10 @@ thread_local! {
 }
 
 /// The primary contexts in use. The list is read only after an unrecoverable error, to find the context that must be marked as lost.
-static REGISTERED_CONTEXTS: Mutex<Vec<&'static Primary>> = Mutex::new(Vec::new());
+static REGISTERED_CONTEXTS: Mutex<Vec<&'static PrimaryContext>> = Mutex::new(Vec::new());
 
 /// The primary context of a device, and the first stream that this crate created in the context (stream number 0).
-pub(super) struct Primary {
+pub(super) struct PrimaryContext {
     /// Device index.
     ordinal: usize,
     raw: sys::CUcontext,
@@ -34,13 +34,13 @@ pub(super) struct Primary {
 }
 
 // SAFETY: the driver allows context and stream handles on any thread. All other fields are Send + Sync.
-unsafe impl Send for Primary {}
+unsafe impl Send for PrimaryContext {}
 // SAFETY: driver calls on a shared context are thread-safe.
-unsafe impl Sync for Primary {}
+unsafe impl Sync for PrimaryContext {}
 
-impl Primary {
+impl PrimaryContext {
     /// Retains the primary context of `device`, whose index is `ordinal`, and makes it current on this thread.
-    pub fn retain(ordinal: usize, device: sys::CUdevice) -> Result<Primary> {
+    pub fn retain(ordinal: usize, device: sys::CUdevice) -> Result<PrimaryContext> {
         let mut raw = ptr::null_mut();
         // SAFETY: `device` comes from the probe, and the out-pointer `raw` is a local. The context is never released.
         check_result("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
@@ -48,13 +48,13 @@ impl Primary {
         check_result("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(raw) })?;
         CURRENT_CONTEXT.set(raw as usize);
         let first_stream = create_stream()?;
-        Ok(Primary { ordinal, raw, first_stream, usable_address: AtomicUsize::new(raw as usize), lost: OnceLock::new() })
+        Ok(PrimaryContext { ordinal, raw, first_stream, usable_address: AtomicUsize::new(raw as usize), lost: OnceLock::new() })
     }
 
     /// Adds the context to [`REGISTERED_CONTEXTS`] for the rest of the process, so that an unrecoverable error can mark the context as
     /// lost.
-    pub fn register(self) -> &'static Primary {
-        let primary: &'static Primary = Box::leak(Box::new(self));
+    pub fn register(self) -> &'static PrimaryContext {
+        let primary: &'static PrimaryContext = Box::leak(Box::new(self));
         REGISTERED_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).push(primary);
         primary
     }

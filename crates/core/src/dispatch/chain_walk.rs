@@ -17,7 +17,7 @@ use crate::op::{Capabilities, Capability, Family, Op};
 use crate::program::{Step, StepKind};
 use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
 use crate::settings::{self, HostFallback};
-use crate::tuning::{self, Advice};
+use crate::tuning::{self, TuningAdvice};
 
 /// Runs `call` on the first kernel that accepts it. Kernels are tried in the order of the device's chain of accelerators.
 ///
@@ -205,7 +205,7 @@ fn retry_with_blocking_compilation(call: &Call, chain: &[ChainEntry], state: &mu
 ///
 /// An accelerator that fails or declines during a trial is excluded from the trial, unless it ran out of memory or declined for a temporary
 /// reason. The error of a failed accelerator is returned if no other kernel accepts the call.
-fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &Advice, state: &mut DispatchState) -> Result<bool> {
+fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &TuningAdvice, state: &mut DispatchState) -> Result<bool> {
     if state.wants_reasons {
         state.chosen = Some(advice.describe());
     }
@@ -261,28 +261,28 @@ pub(crate) fn device_capabilities(family: Family, device: Device) -> Result<Capa
 }
 
 /// The part of a kernel's declaration that excludes a call. Formatted only if the reason is read.
-enum Exclusion {
+enum DeclarationMismatch {
     Capability(Capability),
     Operation(Op),
     DType(DType),
 }
 
-impl fmt::Display for Exclusion {
+impl fmt::Display for DeclarationMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exclusion::Capability(missing) => f.write_str(missing.decline_reason()),
-            Exclusion::Operation(op) => write!(f, "does not take the operation {}", op.name()),
-            Exclusion::DType(dtype) => write!(f, "does not take the dtype {dtype}"),
+            DeclarationMismatch::Capability(missing) => f.write_str(missing.decline_reason()),
+            DeclarationMismatch::Operation(op) => write!(f, "does not take the operation {}", op.name()),
+            DeclarationMismatch::DType(dtype) => write!(f, "does not take the dtype {dtype}"),
         }
     }
 }
 
 /// Checks that the kernel's declaration (the `needed` capabilities, its operations and its dtypes) accepts `call`. `Err` is the reason to
 /// decline.
-fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), Exclusion> {
+fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), DeclarationMismatch> {
     let kernel = entry.kernel;
     if let Some(missing) = needed.first_missing_in(kernel.capabilities) {
-        return Err(Exclusion::Capability(missing));
+        return Err(DeclarationMismatch::Capability(missing));
     }
     if !matches!(kernel.ops, OpFilter::All) {
         let is_declared = |kind: StepKind| kind.capability().is_some();
@@ -298,7 +298,7 @@ fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilitie
             _ => (call.op.capability().is_none() && !kernel.ops.accepts(call.op)).then_some(call.op),
         };
         if let Some(op) = excluded {
-            return Err(Exclusion::Operation(op));
+            return Err(DeclarationMismatch::Operation(op));
         }
     }
     let is_excluded = |dtype: &DType| !kernel.dtypes.contains(*dtype);
@@ -306,7 +306,7 @@ fn check_kernel_declaration(entry: &ChainEntry, call: &Call, needed: Capabilitie
         true => call.outputs.iter().map(|o| o.dtype).find(is_excluded),
         false => call.inputs.iter().map(|a| a.dtype()).find(is_excluded),
     };
-    excluded.map_or(Ok(()), |dtype| Err(Exclusion::DType(dtype)))
+    excluded.map_or(Ok(()), |dtype| Err(DeclarationMismatch::DType(dtype)))
 }
 
 /// Handles a call that every kernel declined. If the operation is defined as a composition of other operations, runs the composition.

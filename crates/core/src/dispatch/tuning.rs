@@ -138,7 +138,7 @@ fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, Trial>) -> R) -> R {
 }
 
 /// The recommendation of tuning: the accelerator to try first for a call.
-pub(crate) struct Advice {
+pub(crate) struct TuningAdvice {
     /// The accelerator.
     pub accelerator: &'static Accelerator,
     kind: AdviceKind,
@@ -151,9 +151,9 @@ enum AdviceKind {
     Trial { guard: TrialGuard, timed: bool },
 }
 
-impl From<ChosenAccelerator> for Advice {
-    fn from(choice: ChosenAccelerator) -> Advice {
-        Advice { accelerator: choice.accelerator, kind: AdviceKind::Chosen(choice.times) }
+impl From<ChosenAccelerator> for TuningAdvice {
+    fn from(choice: ChosenAccelerator) -> TuningAdvice {
+        TuningAdvice { accelerator: choice.accelerator, kind: AdviceKind::Chosen(choice.times) }
     }
 }
 
@@ -182,7 +182,7 @@ pub(crate) struct CallTimer {
 /// Returns the accelerator to try first for `call`.
 ///
 /// Returns `None` if `chain` has only one accelerator, or if the fastest accelerator is unknown and `call` cannot be part of a trial.
-pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<Advice>> {
+pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<TuningAdvice>> {
     let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {
         return Ok(None);
@@ -204,7 +204,7 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
 
 /// Returns the candidate that runs `call` in the trial for `key`, or ends the trial and returns the fastest candidate. Returns `None` if
 /// another thread runs a candidate, or if every candidate is excluded.
-fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<Advice> {
+fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<TuningAdvice> {
     let step = with_trials(|trials| {
         let trial = trials.entry(key).or_insert_with(|| Trial::new(chain));
         if trial.busy {
@@ -223,7 +223,7 @@ fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Op
         }
     })?;
     match step {
-        TrialStep::Run { accelerator, guard, timed } => Some(Advice { accelerator, kind: AdviceKind::Trial { guard, timed } }),
+        TrialStep::Run { accelerator, guard, timed } => Some(TuningAdvice { accelerator, kind: AdviceKind::Trial { guard, timed } }),
         TrialStep::Won { accelerator, candidates } => {
             let time = |c: &Candidate| Some((c.accelerator.name.to_string(), c.best?));
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
@@ -262,7 +262,7 @@ fn describe_call(call: &Call) -> String {
     format!("{} [{:?}]{expression}: {}", call.op.name(), call.family(), inputs.join(", "))
 }
 
-impl Advice {
+impl TuningAdvice {
     /// Returns whether the advised accelerator is a candidate of a trial in progress. Returns false for the winner of an earlier trial.
     pub fn is_trial(&self) -> bool {
         matches!(self.kind, AdviceKind::Trial { .. })

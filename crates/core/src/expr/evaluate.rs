@@ -142,10 +142,10 @@ impl NdArray {
                 return Ok(());
             }
         }
-        let mut flat = ProgramBuilder::new(self.is_unfusable_foreign(), false);
+        let mut flat = ProgramBuilder::new(self.lacks_fusion_code(), false);
         let root = flat.push_array(self, self.shape(), true)?;
         flat.program.outputs.push(root);
-        let mut kept = flat.extra_outputs(self.shape());
+        let mut kept = flat.reusable_node_outputs(self.shape());
         for (step, _) in &kept {
             flat.program.outputs.push(*step);
         }
@@ -156,7 +156,7 @@ impl NdArray {
                 kept.push((step, sibling));
             }
         }
-        flat.mark_inlined();
+        flat.count_recomputation();
         flat.release_nodes();
         if self.nbytes() >= MIN_IN_PLACE_BYTES && self.run_in_place(&flat.program, &mut flat.inputs) {
             return Ok(());
@@ -308,7 +308,7 @@ impl NdArray {
     ) -> Result<R> {
         // If an earlier evaluation has already computed this node as part of another array, the node is now evaluated separately and its
         // value is stored. A program that extends `x` and reads `x.sum()` in a loop then takes linear time.
-        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_unfusable_foreign() || self.is_fold() || !fusion_enabled() {
+        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.lacks_fusion_code() || self.is_fold() || !fusion_enabled() {
             self.stored_value()?;
         }
         let mut flat = ProgramBuilder::new(false, true);
@@ -327,7 +327,7 @@ impl NdArray {
             root = flat.program.push_step(StepKind::Cast, dtype, &[root]);
         }
         flat.program.outputs.push(root);
-        flat.mark_inlined();
+        flat.count_recomputation();
         if stored.is_none() && self.is_deferred() {
             self.0.inlined.fetch_add(1, Ordering::Relaxed);
         }

@@ -32,7 +32,7 @@ impl RowLoop {
         // A single reduction gets no row loop. Dispatched as its own call, it runs on kernels that split long rows over several thread
         // blocks.
         let is_alone = root.0.weight.folds == 1 && root.shape() == &rows.results[..];
-        (!is_alone && !root.is_unfusable_foreign()).then_some(rows)
+        (!is_alone && !root.lacks_fusion_code()).then_some(rows)
     }
 
     /// Searches the expression of `array` for a reduction whose argument or result has the shape of `root`, and returns the loop over its
@@ -162,7 +162,7 @@ impl ProgramBuilder {
     ///
     /// Only nodes with references outside this expression are returned. A node of the loop's shape must also have been expensive to
     /// compute, or have been computed before as part of another array. A node with one element per row must contain reductions.
-    pub fn extra_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
+    pub fn reusable_node_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
             .filter(|s| {
@@ -190,7 +190,7 @@ impl ProgramBuilder {
         let ExpressionWeight { inputs, cost, folds, .. } = array.0.weight;
         let stretched = (cost >= 4 || inputs > 1 || folds > 0) && array.size() < shape.iter().product() && !self.is_per_row(array);
         let is_recomputed = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
-        self.unfused || array.is_unfusable_foreign() || stretched || is_recomputed || self.lacks_kernel_for(array)
+        self.unfused || array.lacks_fusion_code() || stretched || is_recomputed || self.lacks_kernel_for(array)
     }
 
     /// Returns whether the first operation of the node of `array` needs a capability that the kernels do not declare. The node is then
@@ -212,7 +212,7 @@ impl ProgramBuilder {
 
     /// Increments `ArrayState::inlined` of each deferred node with several users, since this program computes the node's value as an inner
     /// step.
-    pub fn mark_inlined(&self) {
+    pub fn count_recomputation(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
             seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
         }

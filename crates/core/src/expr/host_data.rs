@@ -63,7 +63,7 @@ impl NdArray {
     /// ```
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         let op = "as_slice";
-        let (elements, layout) = self.covered_elements(op)?;
+        let (elements, layout) = self.elements_spanned_by_layout(op)?;
         if !layout.is_c_contiguous() {
             return Err(Error::value(op, format!("strides {:?} are not in C order; use contiguous or to_vec", layout.strides())));
         }
@@ -71,7 +71,7 @@ impl NdArray {
     }
 
     /// Returns the elements of the buffer that the array's layout covers, and the array's layout within these elements.
-    pub(crate) fn covered_elements<T: Element>(&self, op: &'static str) -> Result<(&[T], Layout)> {
+    pub(crate) fn elements_spanned_by_layout<T: Element>(&self, op: &'static str) -> Result<(&[T], Layout)> {
         self.check_element_type::<T>(op)?;
         let stored = self.stored_value()?;
         let Some(host) = stored.buffer().as_any().downcast_ref::<HostBuffer>() else {

@@ -222,7 +222,7 @@ impl NdArray {
 
     /// Returns whether the array is deferred and another crate defines its operation without code for fused kernels.
     #[inline]
-    pub(super) fn is_unfusable_foreign(&self) -> bool {
+    pub(super) fn lacks_fusion_code(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())
     }
 
@@ -261,7 +261,7 @@ impl NdArray {
     /// Returns the other results of the [`OpGroup`](crate::op::OpGroup) that this array belongs to, if they are still deferred.
     pub(super) fn siblings(&self) -> SmallVec<[NdArray; 2]> {
         let siblings = match self.lock_expression().as_ref() {
-            Some(Expression::Elementwise { siblings: Some(siblings), .. }) if !self.is_unfusable_foreign() => siblings.clone(),
+            Some(Expression::Elementwise { siblings: Some(siblings), .. }) if !self.lacks_fusion_code() => siblings.clone(),
             _ => return SmallVec::new(),
         };
         let alive = siblings.get().into_iter().flatten().filter_map(Weak::upgrade).map(NdArray);

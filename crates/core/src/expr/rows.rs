@@ -67,7 +67,7 @@ impl NdArray {
         flat.declared = dispatch::device_capabilities(Family::Rows, self.device())?;
         let root = flat.push_array(self, &shape, true)?;
         flat.program.outputs.push(root);
-        let kept = flat.extra_outputs(&shape);
+        let kept = flat.reusable_node_outputs(&shape);
         flat.program.outputs.extend(kept.iter().map(|(step, _)| *step));
         let inputs: SmallVec<[&Layout; 8]> = flat.inputs.iter().map(|a| a.layout()).collect();
         let (mut outputs, mut in_loop) = (SmallVec::<[OutputSpec; 2]>::new(), SmallVec::<[Layout; 2]>::new());
@@ -94,7 +94,7 @@ impl NdArray {
             Err(Error::Unsupported { .. }) => return Ok(false),
             values => values?,
         };
-        flat.mark_inlined();
+        flat.count_recomputation();
         for (array, value) in [self].into_iter().chain(kept.iter().map(|(_, array)| array)).zip(values) {
             array.store_result(Ok(value));
         }

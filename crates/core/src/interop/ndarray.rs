@@ -115,7 +115,7 @@ impl NdArray {
     /// ```
     pub fn view_ndarray<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
         let op = "view_ndarray";
-        let (values, layout) = self.covered_elements::<T>(op)?;
+        let (values, layout) = self.elements_spanned_by_layout::<T>(op)?;
         ArrayViewD::from_shape(ndarray_shape_and_strides(&layout), values).map_err(shape_error(op))
     }
 

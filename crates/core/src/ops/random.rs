@@ -11,7 +11,9 @@ mod seeds;
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use self::arguments::{default_rng_from_args, draw_with_dtype, generator_value, own_generator, read_size, seed_from_args, with_generator};
+use self::arguments::{
+    default_rng_from_args, draw_with_dtype, generator_from_self, generator_value, read_size, seed_from_args, with_generator,
+};
 pub use self::distributions::*;
 pub use self::multivariate::*;
 use self::parameters::{NOT_NEGATIVE, real_parameter, result_shape};
@@ -299,7 +301,7 @@ pub fn default_rng(seed: impl Into<Option<u64>>) -> Generator {
     let count = args.int_or("n_children", 0)?;
     let count = usize::try_from(count).ok().filter(|n| *n <= MAX_ITEMS);
     let count = count.ok_or_else(|| Error::value(args.op(), format!("n_children must be from 0 to {MAX_ITEMS}")))?;
-    let children = own_generator(args)?.spawn(count);
+    let children = generator_from_self(args)?.spawn(count);
     Ok(Value::List(Items::new(args.op(), children.into_iter().map(generator_value).collect())?))
 })]
 pub fn spawn(generator: &Generator, count: usize) -> Vec<Generator> {
@@ -321,7 +323,7 @@ pub fn spawn(generator: &Generator, count: usize) -> Vec<Generator> {
 #[numpy("random.jumped(self, jumps=1)", differs = "the generator is the first argument", call = |args| {
     let jumps = args.int_or("jumps", 1)?;
     let jumps = u32::try_from(jumps).map_err(|_| Error::value(args.op(), "jumps must be from 0 to 2**32 - 1"))?;
-    own_generator(args)?.jumped(jumps).map(generator_value)
+    generator_from_self(args)?.jumped(jumps).map(generator_value)
 })]
 pub fn jumped(generator: &Generator, jumps: u32) -> Result<Generator> {
     generator.jumped(jumps)

@@ -4,9 +4,9 @@
 use cuprum_core::plan::contract::Mode;
 use cuprum_core::{Array, Call, DType, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
 
-use crate::buffer::{ShardedBuffer, memory_order, over_parts};
+use crate::buffer::{ShardedBuffer, array_over_parts, memory_order};
 use crate::mesh::Mesh;
-use crate::placement::{Cuts, Distribution, PartialOp, Placement};
+use crate::placement::{Distribution, DividedAxes, PartialOp, Placement};
 use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
 use crate::redistribute::resolve_along;
 use crate::views::{local_parts, shape_in_order};
@@ -24,8 +24,9 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
     let mesh = mesh_of(call)?;
     let modes = divided_modes(mesh, (a, &plan.a), (b, &plan.b), &plan.out);
-    let cuts_of =
-        |operand: &[Mode]| -> Cuts { modes.iter().map(|mode| mode.and_then(|mode| operand.iter().position(|m| *m == mode))).collect() };
+    let cuts_of = |operand: &[Mode]| -> DividedAxes {
+        modes.iter().map(|mode| mode.and_then(|mode| operand.iter().position(|m| *m == mode))).collect()
+    };
     let (a_cuts, b_cuts, cuts) = (cuts_of(&plan.a), cuts_of(&plan.b), cuts_of(&plan.out));
     let (a, b) = (local_parts(mesh, a, &a_cuts)?, local_parts(mesh, b, &b_cuts)?);
     let output = &call.outputs[0];
@@ -64,14 +65,14 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         },
     };
     let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
-    let product = over_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
+    let product = array_over_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
     let axis = axis_of_sum(&product);
     let Some(sum) = ShardedBuffer::of(&product).map(|buffer| resolve_along(buffer, axis)).transpose()?.flatten() else {
         return Ok(Outcome::Done([product].into_iter().collect()));
     };
     let Some(sum) = ShardedBuffer::of(&sum) else { decline!("the sum is not on the mesh") };
     let parts = sum.parts.iter().map(|part| in_dtype(part, output.dtype)).collect::<Result<Vec<_>>>()?;
-    let sum = over_parts(mesh, output.dtype, output.layout.clone(), sum.distribution.clone(), parts)?;
+    let sum = array_over_parts(mesh, output.dtype, output.layout.clone(), sum.distribution.clone(), parts)?;
     Ok(Outcome::Done([sum].into_iter().collect()))
 }
 

@@ -5,7 +5,7 @@ use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Result, Sto
 
 use crate::buffer::{ShardedBuffer, memory_order};
 use crate::mesh::Mesh;
-use crate::placement::{Cuts, Region, extents, region_of_rank};
+use crate::placement::{DividedAxes, Region, extents, region_of_rank};
 use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output};
 use crate::redistribute::resolve;
 use crate::views::{ViewMap, local_region_parts, shape_in_order};
@@ -41,7 +41,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         }
     }
     // The divided axes (`cuts`) are numbered in the memory order of the output.
-    let cuts: Cuts = match &target {
+    let cuts: DividedAxes = match &target {
         Some(target) => match ShardedBuffer::of(target) {
             Some(buffer) => (0..mesh.shape().len()).map(|m| buffer.distribution.sharded_axis(m)).collect(),
             None => decline!("the target is not on a mesh"),
@@ -53,7 +53,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     for (input, map) in call.inputs.iter().zip(&maps) {
         inputs.push(local_region_parts(mesh, input, &|rank| map.input_region(&rank_region(rank)))?);
     }
-    let output_cuts: Cuts = cuts.iter().map(|cut| cut.map(|axis| order[axis])).collect();
+    let output_cuts: DividedAxes = cuts.iter().map(|cut| cut.map(|axis| order[axis])).collect();
     let parts = run_ranks(mesh, 1, false, |local, rank| {
         let held = rank_region(rank);
         let specification = local_output(mesh, output, &output_cuts, rank)?;
@@ -90,9 +90,9 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
 
 /// Returns the output axis that each mesh axis divides, numbered in memory order. This is the output axis to which the copy maps the
 /// divided axis of the largest divided input.
-fn cuts_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> Cuts {
+fn cuts_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> DividedAxes {
     let largest = call.inputs.iter().zip(maps).filter(|(input, _)| has_sharded_input(std::slice::from_ref(input)));
-    let Some((input, map)) = largest.max_by_key(|(input, _)| input.size()) else { return Cuts::from_elem(None, mesh.shape().len()) };
+    let Some((input, map)) = largest.max_by_key(|(input, _)| input.size()) else { return DividedAxes::from_elem(None, mesh.shape().len()) };
     let cuts = cuts_of_largest(mesh, std::slice::from_ref(input));
     cuts.iter().map(|cut| cut.and_then(|axis| map.axes[axis].map(|(stored_axis, _)| stored_axis))).collect()
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::buffer::empty_part;
 use crate::mesh::Mesh;
-use crate::placement::{Cuts, extents, region_of_rank};
+use crate::placement::{DividedAxes, extents, region_of_rank};
 use crate::ranks::{
     cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
 };
@@ -46,7 +46,7 @@ fn longest(shape: &[usize], axes: impl Iterator<Item = usize>) -> Option<usize> 
 }
 
 /// Runs a transform along axes that no mesh axis divides. `cuts` has the axis that each mesh axis divides.
-fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &Cuts) -> Result<Outcome> {
+fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &DividedAxes) -> Result<Outcome> {
     match transform(mesh, call, request, call.inputs, &call.outputs[0], cuts)? {
         Ok(parts) => done_sharded(mesh, call, cuts, parts),
         Err(reason) => declined(reason),
@@ -55,7 +55,7 @@ fn run_one_step(mesh: Mesh, call: &Call, request: &Fft, cuts: &Cuts) -> Result<O
 
 /// Runs a transform along all axes that mesh axis `mesh_axis` could divide, in two steps. The first step transforms all axes except one,
 /// which is divided. The second step transforms this axis while another axis is divided.
-fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: Cuts, mesh_axis: usize) -> Result<Outcome> {
+fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: DividedAxes, mesh_axis: usize) -> Result<Outcome> {
     let last = request.axes[request.axes.len() - 1];
     let others = |axis: usize| request.axes.iter().copied().filter(move |other| *other != axis);
     // Only the transform of the last axis has real inputs (`rfftn`) or real results (`irfftn`). The first step must therefore transform the
@@ -115,7 +115,7 @@ fn transform(
     request: &Fft,
     inputs: &[StoredArray],
     output: &OutputSpec,
-    cuts: &Cuts,
+    cuts: &DividedAxes,
 ) -> Result<std::result::Result<Vec<Vec<StoredArray>>, String>> {
     let inputs = inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     run_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {

@@ -4,7 +4,7 @@ use cuprum_core::layout::Dims;
 use cuprum_core::{Call, Fill, Kind, Layout, Outcome, OutputSpec, Random, Result, Scalar, StoredArray, Work, decline};
 
 use crate::mesh::Mesh;
-use crate::placement::{Cuts, region_of_rank};
+use crate::placement::{DividedAxes, region_of_rank};
 use crate::ranks::{declined, done_sharded, local_output, mesh_of, run_on_rank, run_ranks};
 
 /// Returns the axis along which a new array is divided: the longest axis, or the first of several longest axes. Returns `None` if this axis
@@ -20,7 +20,7 @@ pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
     let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);
     let Some(axis) = creation_axis(mesh, output.layout.shape()) else { decline!("every rank holds a short array") };
     let is_integer = matches!(output.dtype.kind(), Kind::Signed | Kind::Unsigned);
-    let cuts: Cuts = mesh.shape().iter().map(|_| Some(axis)).collect();
+    let cuts: DividedAxes = mesh.shape().iter().map(|_| Some(axis)).collect();
     if matches!(fill, Fill::Linspace { .. }) || matches!(fill, Fill::Arange { .. } if !is_integer) {
         decline!("rounding depends on the index of the element");
     }
@@ -59,7 +59,7 @@ pub(super) fn run_random(call: &Call) -> Result<Outcome> {
     if creation_axis(mesh, &shape) != Some(0) || !call.inputs.is_empty() || !output.layout.is_c_contiguous() {
         decline!("only arrays without parameter arrays are divided, along the first axis");
     }
-    let cuts: Cuts = mesh.shape().iter().map(|_| Some(0)).collect();
+    let cuts: DividedAxes = mesh.shape().iter().map(|_| Some(0)).collect();
     let row: usize = shape[1..].iter().product();
     let per_block = random.distribution.elements_per_block(output.dtype);
     let parts = run_ranks(mesh, 1, false, |local, rank| {

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::buffer::memory_order;
 use crate::mesh::Mesh;
-use crate::placement::{Cuts, Region, extents, region_of_rank};
+use crate::placement::{DividedAxes, Region, extents, region_of_rank};
 use crate::ranks::{cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
 use crate::views::{held_range, local_parts, local_regions, sub_layout};
 
@@ -55,7 +55,7 @@ impl Interiors {
     /// Returns the interiors of all ranks. Returns `None` if no rank has borders, or if an interior is unknown or smaller than three
     /// quarters of its part. Also returns `None` if a rank's part is not a contiguous range of the output's memory, or if a device cannot
     /// write such ranges.
-    fn of(mesh: Mesh, call: &Call, cuts: &Cuts) -> Option<Interiors> {
+    fn of(mesh: Mesh, call: &Call, cuts: &DividedAxes) -> Option<Interiors> {
         let [output] = call.outputs else { return None };
         let mut divided = cuts.iter().flatten();
         let (&axis, None) = (divided.next()?, divided.next()) else { return None };
@@ -104,11 +104,11 @@ impl Interiors {
 
 /// Runs a loop with one output: computes the interiors of all ranks, and then the borders. Each rank writes both to one output array. An
 /// error ends the mesh, because other processes may wait for elements at the borders.
-fn run_by_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors) -> Result<Outcome> {
+fn run_by_segments(mesh: Mesh, call: &Call, cuts: &DividedAxes, interiors: &Interiors) -> Result<Outcome> {
     compute_segments(mesh, call, cuts, interiors).inspect_err(|error| mesh.engine().fail(error))
 }
 
-fn compute_segments(mesh: Mesh, call: &Call, cuts: &Cuts, interiors: &Interiors) -> Result<Outcome> {
+fn compute_segments(mesh: Mesh, call: &Call, cuts: &DividedAxes, interiors: &Interiors) -> Result<Outcome> {
     let Work::Map(call::Map { program, .. }) = &call.work else { decline!("not an elementwise loop") };
     let output = &call.outputs[0];
     let allocate = |(local, rank): (usize, usize)| {

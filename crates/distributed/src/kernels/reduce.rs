@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::buffer::{ShardedBuffer, empty_part};
 use crate::mesh::Mesh;
 use crate::partition::Blocks;
-use crate::placement::{Cuts, Distribution, Placement, extents, position_on_axis};
+use crate::placement::{Distribution, DividedAxes, Placement, extents, position_on_axis};
 use crate::ranks::{
     cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
 };
@@ -51,10 +51,10 @@ fn output_axis(call: &Call, request: &call::Reduce, ndim: usize, axis: usize) ->
 }
 
 /// Runs a reduction over axes that no mesh axis divides.
-fn run_local(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts) -> Result<Outcome> {
+fn run_local(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes) -> Result<Outcome> {
     let call::Reduce { program, reduction, axes, acc, .. } = *request;
     let ndim = call.inputs[0].shape().len();
-    let output_cuts: Cuts = cuts.iter().map(|cut| cut.map(|axis| output_axis(call, request, ndim, axis))).collect();
+    let output_cuts: DividedAxes = cuts.iter().map(|cut| cut.map(|axis| output_axis(call, request, ndim, axis))).collect();
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     let parts = run_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
@@ -71,7 +71,7 @@ fn run_local(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts) -> Re
 }
 
 /// Runs a reduction over one or more axes, of which only `axis` is divided.
-fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, axis: usize) -> Result<Outcome> {
+fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes, axis: usize) -> Result<Outcome> {
     let shape: Dims = call.inputs[0].shape().into();
     let blocks = Blocks::of(shape[axis]);
     let (program, dtype) = partial_program(call, request);
@@ -114,7 +114,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, a
         Err(reason) => return declined(reason),
     };
     let layout = Layout::contiguous(&distribution.shape)?;
-    let partials = crate::buffer::over_parts(mesh, dtype, layout, distribution.clone(), parts)?;
+    let partials = crate::buffer::array_over_parts(mesh, dtype, layout, distribution.clone(), parts)?;
     for placement in &mut distribution.placements {
         if *placement == Placement::Shard(0) {
             *placement = Placement::Replicate;
@@ -134,7 +134,8 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, a
             values => reduce_axis_zero(combine, values, output.dtype)?,
         });
     }
-    let output_cuts: Cuts = cuts.iter().map(|cut| cut.filter(|a| *a != axis).map(|a| output_axis(call, request, shape.len(), a))).collect();
+    let output_cuts: DividedAxes =
+        cuts.iter().map(|cut| cut.filter(|a| *a != axis).map(|a| output_axis(call, request, shape.len(), a))).collect();
     Ok(Outcome::Done([sharded_output(mesh, output, &output_cuts, combined)?].into_iter().collect()))
 }
 

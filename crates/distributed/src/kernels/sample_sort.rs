@@ -14,10 +14,10 @@ use cuprum_core::{
     with_device, zeros,
 };
 
-use crate::buffer::{ShardedBuffer, over_parts};
+use crate::buffer::{ShardedBuffer, array_over_parts};
 use crate::exchange::{Assembly, Piece, exchange};
 use crate::mesh::Mesh;
-use crate::placement::{Cuts, Distribution, Placement, region_of_rank};
+use crate::placement::{Distribution, DividedAxes, Placement, region_of_rank};
 use crate::ranks::{declined, done_sharded, run_on_rank};
 use crate::redistribute::{dense, gather};
 use crate::views::local_parts;
@@ -36,7 +36,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     if dtype.is_complex() || mesh.shape().len() != 1 {
         decline!("complex numbers, or a grid of ranks");
     }
-    let cuts = Cuts::from_elem(Some(0), 1);
+    let cuts = DividedAxes::from_elem(Some(0), 1);
     let parts: Vec<NdArray> = local_parts(mesh, input, &cuts)?.into_iter().map(NdArray::from).collect();
     let splitters = splitters(mesh, &parts, dtype)?;
     let pieces = split_into_buckets(mesh, &parts, &splitters, request.descending)?;
@@ -130,7 +130,7 @@ fn counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
 fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) -> Result<NdArray> {
     let shape = [mesh.size(), length];
     let distribution = Distribution { shape: shape.into_iter().collect(), placements: [Placement::Shard(0)].into_iter().collect() };
-    let array = over_parts(mesh, dtype, Layout::contiguous(&shape)?, distribution, parts)?;
+    let array = array_over_parts(mesh, dtype, Layout::contiguous(&shape)?, distribution, parts)?;
     let Some(buffer) = ShardedBuffer::of(&array) else { return Err(Error::value("mesh", "an array is not on a mesh")) };
     let whole = gather(buffer)?.into_iter().flatten().next();
     let whole = whole.ok_or_else(|| Error::value("mesh", "no rank holds the whole array"))?;

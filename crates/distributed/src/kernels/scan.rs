@@ -11,10 +11,10 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
-use crate::buffer::{ShardedBuffer, empty_part, over_parts};
+use crate::buffer::{ShardedBuffer, array_over_parts, empty_part};
 use crate::mesh::Mesh;
 use crate::partition::Blocks;
-use crate::placement::{Cuts, Distribution, Placement, extents, position_on_axis};
+use crate::placement::{Distribution, DividedAxes, Placement, extents, position_on_axis};
 use crate::ranks::{
     cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
 };
@@ -48,7 +48,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Runs a scan along a divided axis.
-fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> Result<Outcome> {
+fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAxes) -> Result<Outcome> {
     let axis = request.axis;
     let shape: Dims = call.outputs[0].layout.shape().into();
     let blocks = Blocks::of(shape[axis]);
@@ -116,7 +116,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> 
         Ok(mut parts) => parts.remove(0),
         Err(reason) => return declined(reason),
     };
-    let totals = over_parts(mesh, dtype, Layout::contiguous(&distribution.shape)?, distribution.clone(), totals)?;
+    let totals = array_over_parts(mesh, dtype, Layout::contiguous(&distribution.shape)?, distribution.clone(), totals)?;
     for placement in &mut distribution.placements {
         if *placement == Placement::Shard(0) {
             *placement = Placement::Replicate;

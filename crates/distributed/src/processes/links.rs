@@ -6,7 +6,7 @@ use std::time::Instant;
 use cuprum_core::{Error, Result};
 
 use crate::processes::handshake::{Purpose, introduce};
-use crate::processes::rendezvous::{Candidate, Meeting};
+use crate::processes::rendezvous::{JoiningProcess, RendezvousResult};
 use crate::processes::wire::{connect_within, keep_waiting_until};
 
 /// The two connections to another rank.
@@ -23,7 +23,7 @@ const MAX_REPLY: usize = 4096;
 ///
 /// # Errors
 /// [`Error::Rank`] for a rank that cannot be reached or does not connect in time.
-pub(crate) fn connect(candidate: &Candidate, meeting: &Meeting) -> Result<Vec<RankConnections>> {
+pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) -> Result<Vec<RankConnections>> {
     let end = Instant::now() + candidate.timeout;
     let mut links = Vec::new();
     for (rank, address) in meeting.addresses.iter().enumerate() {

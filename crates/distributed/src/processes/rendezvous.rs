@@ -17,7 +17,7 @@ const EXTRA_WAIT: Duration = Duration::from_secs(2);
 
 /// The properties with which this process joins a mesh.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct JoiningProcess {
     pub rank: usize,
     /// Number of ranks.
     pub size: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Candidate {
 }
 
 /// The result of a rendezvous.
-pub(crate) struct Meeting {
+pub(crate) struct RendezvousResult {
     pub engine: EngineChoice,
     /// The `entropy` of rank 0.
     pub entropy: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Meeting {
     pub acceptor: Acceptor,
 }
 
-impl Candidate {
+impl JoiningProcess {
     /// Returns the greeting of a connection to another rank.
     pub fn greeting(&self, purpose: Purpose, port: u16) -> Greeting {
         let offer = if purpose == Purpose::Join { self.offer.clone() } else { Offer::default() };
@@ -73,12 +73,12 @@ impl Candidate {
 ///
 /// # Errors
 /// [`Error::Rank`] for a rank that does not join in time, joins twice, or has a different version, number of ranks or secret.
-pub(crate) fn meet(candidate: &Candidate) -> Result<Meeting> {
+pub(crate) fn meet(candidate: &JoiningProcess) -> Result<RendezvousResult> {
     if candidate.rank == 0 { lead(candidate) } else { follow(candidate) }
 }
 
 /// Listens at the address of rank 0. If this machine does not have the address, listens at the same port on all addresses of the machine.
-fn listen(candidate: &Candidate) -> Result<TcpListener> {
+fn listen(candidate: &JoiningProcess) -> Result<TcpListener> {
     let addresses = candidate.resolve()?;
     let failed = |e: std::io::Error| {
         let message = format!("cannot listen at {}: {e}; {ADDRESS_VARIABLE} sets another address", candidate.address);
@@ -96,7 +96,7 @@ fn listen(candidate: &Candidate) -> Result<TcpListener> {
     }
 }
 
-fn lead(candidate: &Candidate) -> Result<Meeting> {
+fn lead(candidate: &JoiningProcess) -> Result<RendezvousResult> {
     let acceptor = Acceptor::new(listen(candidate)?, candidate.secret())?;
     let end = Instant::now() + candidate.timeout;
     let mut joined: Vec<Option<Incoming>> = (1..candidate.size).map(|_| None).collect();
@@ -132,11 +132,11 @@ fn lead(candidate: &Candidate) -> Result<Meeting> {
         let mut keep_waiting = keep_waiting_until(end + EXTRA_WAIT, rank, || "does not receive the addresses of the ranks".into());
         incoming.session.accept(&incoming.stream, &message, &mut keep_waiting).map_err(|e| e.of_rank(rank))?;
     }
-    Ok(Meeting { engine, entropy: candidate.entropy, addresses: Vec::new(), acceptor })
+    Ok(RendezvousResult { engine, entropy: candidate.entropy, addresses: Vec::new(), acceptor })
 }
 
 /// Returns why rank 0 refuses a greeting, or `None` if the rank may join.
-fn greeting_fault(candidate: &Candidate, greeting: &Greeting, has_joined: impl Fn(usize) -> bool) -> Option<String> {
+fn greeting_fault(candidate: &JoiningProcess, greeting: &Greeting, has_joined: impl Fn(usize) -> bool) -> Option<String> {
     let Greeting { version, size, rank, .. } = greeting;
     if *version != candidate.version {
         return Some(format!("has version {version} of cuprum, rank 0 has {}", candidate.version));
@@ -153,7 +153,7 @@ fn greeting_fault(candidate: &Candidate, greeting: &Greeting, has_joined: impl F
     (greeting.purpose != Purpose::Join).then(|| "connects before it has joined".into())
 }
 
-fn follow(candidate: &Candidate) -> Result<Meeting> {
+fn follow(candidate: &JoiningProcess) -> Result<RendezvousResult> {
     let addresses = candidate.resolve()?;
     let end = Instant::now() + candidate.timeout;
     let late = || format!("has not answered within {} s", candidate.timeout.as_secs());
@@ -174,11 +174,11 @@ fn follow(candidate: &Candidate) -> Result<Meeting> {
     let (engine, entropy, others) =
         decoded.ok_or_else(|| Error::Rank { op: "mesh", rank: 0, message: "sends addresses that end early".into() })?;
     let addresses = std::iter::once(leader).chain(others).take(candidate.rank).collect();
-    Ok(Meeting { engine, entropy, addresses, acceptor })
+    Ok(RendezvousResult { engine, entropy, addresses, acceptor })
 }
 
 /// Connects to rank 0. Retries until `end`, because rank 0 may start later.
-fn connect_with_retries(candidate: &Candidate, addresses: &[SocketAddr], end: Instant) -> Result<TcpStream> {
+fn connect_with_retries(candidate: &JoiningProcess, addresses: &[SocketAddr], end: Instant) -> Result<TcpStream> {
     loop {
         let mut last = None;
         for address in addresses {

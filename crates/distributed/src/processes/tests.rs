@@ -10,7 +10,7 @@ use cuprum_core::{DType, Device, Error, NdArray, Result};
 use crate::engines::{Engine, Pieces, Tcp, Transfer};
 use crate::processes::engine_choice::{EngineChoice, offer_of};
 use crate::processes::links::connect;
-use crate::processes::rendezvous::{Candidate, meet};
+use crate::processes::rendezvous::{JoiningProcess, meet};
 use crate::processes::world::World;
 
 /// Returns the address of a port that was free a moment ago.
@@ -20,10 +20,10 @@ fn free_address() -> String {
 }
 
 /// Returns `size` ranks with a time limit of two seconds.
-fn candidates(size: usize) -> Vec<Candidate> {
+fn candidates(size: usize) -> Vec<JoiningProcess> {
     let address = free_address();
     let offer = offer_of(Device::CPU, cuprum_core::settings::mesh::MeshEngine::Auto);
-    let candidate = |rank| Candidate {
+    let candidate = |rank| JoiningProcess {
         rank,
         size,
         address: address.clone(),
@@ -43,7 +43,7 @@ struct Rank {
 }
 
 impl Rank {
-    fn join(candidate: &Candidate) -> Result<Rank> {
+    fn join(candidate: &JoiningProcess) -> Result<Rank> {
         let meeting = meet(candidate)?;
         assert_eq!(meeting.entropy, 0);
         let EngineChoice::Tcp { reason } = &meeting.engine else { panic!("the host has no library") };
@@ -92,7 +92,7 @@ impl Pieces for Numbers<'_> {
 }
 
 /// Runs `f` for each candidate on a thread of its own, and returns the results.
-fn run<R: Send>(candidates: &[Candidate], f: impl Fn(&Candidate) -> R + Sync) -> Vec<R> {
+fn run<R: Send>(candidates: &[JoiningProcess], f: impl Fn(&JoiningProcess) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = candidates.iter().map(|candidate| scope.spawn(|| f(candidate))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -100,7 +100,7 @@ fn run<R: Send>(candidates: &[Candidate], f: impl Fn(&Candidate) -> R + Sync) ->
 }
 
 /// Runs a rendezvous and returns the errors, empty for none.
-fn errors(candidates: &[Candidate]) -> Vec<String> {
+fn errors(candidates: &[JoiningProcess]) -> Vec<String> {
     run(candidates, |candidate| Rank::join(candidate).map(drop).map_err(|e| e.to_string()).err().unwrap_or_default())
 }
 
@@ -135,7 +135,7 @@ fn secrets_are_compared() {
 
 #[test]
 fn faults_of_a_rank_are_told_to_all() {
-    let fault = |change: &dyn Fn(&mut Candidate), message: &str| {
+    let fault = |change: &dyn Fn(&mut JoiningProcess), message: &str| {
         let mut ranks = candidates(3);
         change(&mut ranks[2]);
         let found = errors(&ranks);
@@ -199,7 +199,7 @@ fn a_closed_connection_is_opened_again() {
 
 /// Joins three ranks, runs `last` on rank 2, and returns the errors of the others' exchanges.
 fn failures(last: impl Fn(&Rank) + Sync) -> Vec<String> {
-    let failure = |candidate: &Candidate| {
+    let failure = |candidate: &JoiningProcess| {
         let rank = Rank::join(candidate).unwrap();
         rank.all_to_all(3).unwrap();
         if candidate.rank == 2 {

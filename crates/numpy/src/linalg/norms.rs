@@ -92,7 +92,7 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
         Norm::Frobenius if axes == 2 => p_norm(&x, 2.0, over),
         Norm::Nuclear if axes == 2 => singular_norm(&x, order, &over),
         Norm::Order(2.0 | -2.0) if axes == 2 => singular_norm(&x, order, &over),
-        Norm::Order(p) if axes == 2 => extreme_sum(&x, p, &over),
+        Norm::Order(p) if axes == 2 => extreme_line_sum(&x, p, &over),
         Norm::Order(p) if axes == 1 => p_norm(&x, p, over),
         _ => Err(Error::value("norm", "this `ord` needs one axis (vectors) or two (matrices); give `axis`")),
     }
@@ -180,7 +180,7 @@ fn matrix_axes(over: &AxisOptions) -> [isize; 2] {
 }
 
 /// Returns the largest (`p` > 0) or smallest (`p` < 0) sum of magnitudes of a column (`abs(p)` is 1) or of a row (`abs(p)` is infinite).
-fn extreme_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
+fn extreme_line_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
     let axes = matrix_axes(over);
     let [summed, other] = match p.abs() {
         1.0 => axes,

@@ -7,7 +7,7 @@ use cuprum_core::{
 
 use crate::common::slice_axis;
 use crate::indexing::take_along_axis;
-use crate::statistics::order_statistics::{FlattenedRows, mark_nan};
+use crate::statistics::order_statistics::{FlattenedRows, fill_nan_rows};
 
 /// Returns the median over the given axes (`numpy.median`): the middle element, or the mean of the two middle elements of an even number.
 ///
@@ -44,7 +44,7 @@ pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
         1 => expand_dims(&upper, [0])?,
         _ => stack(&[slice_axis(&part, part.ndim() - 1, 0, half as isize, 1)?.max(-1)?, upper], 0)?,
     };
-    mark_nan(middle.mean(0)?, has_nan)?.reshape(&rows.shape[..])
+    fill_nan_rows(middle.mean(0)?, has_nan)?.reshape(&rows.shape[..])
 }
 
 /// Returns the median of the elements that are not NaN (`numpy.nanmedian`); NaN if there are none. The dtypes are the same as for
@@ -85,5 +85,5 @@ pub fn nanmedian(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let single = at(floor_divide(&count, 2)?)?;
     let is_odd = equal(remainder(&count, 2)?, 1)?.squeeze(-1)?;
     let is_empty = equal(&count, 0)?.squeeze(-1)?;
-    mark_nan(where_(is_odd, single, result)?, Some(is_empty))?.reshape(&rows.shape[..])
+    fill_nan_rows(where_(is_odd, single, result)?, Some(is_empty))?.reshape(&rows.shape[..])
 }

@@ -122,7 +122,7 @@ fn partition_at(rows: &NdArray, first: usize, pivots: &[usize], parts: &mut Vec<
 }
 
 /// Replaces the results of rows with NaN by NaN. `has_nan` is `None` if no row can have a NaN.
-pub(super) fn mark_nan(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
+pub(super) fn fill_nan_rows(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
     match has_nan {
         Some(has_nan) => where_(has_nan, f64::NAN, &result),
         None => Ok(result),

@@ -9,7 +9,7 @@ use cuprum_core::{
 
 use crate::common::{filled, slice_axis};
 use crate::indexing::take_along_axis;
-use crate::statistics::order_statistics::{FlattenedRows, mark_nan, order_statistics};
+use crate::statistics::order_statistics::{FlattenedRows, fill_nan_rows, order_statistics};
 use crate::statistics::quantile_method::QuantileMethod::{AveragedInvertedCdf, InvertedCdf, Linear, Midpoint};
 use crate::statistics::quantile_method::{QuantileMethod, QuantilePosition};
 use crate::statistics::reshape_weights;
@@ -186,7 +186,7 @@ fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: 
             None => at(position.lower).clone(),
             Some(weight) => interpolate(at(position.lower), at(position.upper), weight, dtype)?,
         };
-        mark_nan(value, has_nan.clone())
+        fill_nan_rows(value, has_nan.clone())
     };
     let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
     let dtype = if is_discrete { rows.rows.dtype() } else { dtype };
@@ -260,7 +260,7 @@ fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: Quanti
     let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?.astype(index_dtype)?;
     let is_empty = equal(&count, 0)?;
-    // A row that holds only NaN has no valid index, so index 0 is read. `mark_nan` then replaces the result by NaN.
+    // A row that holds only NaN has no valid index, so index 0 is read. `fill_nan_rows` then replaces the result by NaN.
     let last = maximum(subtract(&count, 1)?, 0)?;
     let dtype = q.interpolated_dtype(rows.rows.dtype());
     let at = |index: &NdArray| {
@@ -289,7 +289,7 @@ fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: Quanti
         where_(greater_equal(&weight, 0.5)?, from_upper, from_lower)
     };
     let is_empty = is_empty.squeeze(-1)?;
-    let results = q.values.iter().map(|p| mark_nan(quantile(p)?, Some(is_empty.clone()))).collect::<Result<_>>()?;
+    let results = q.values.iter().map(|p| fill_nan_rows(quantile(p)?, Some(is_empty.clone()))).collect::<Result<_>>()?;
     let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
     arrange_quantiles(results, rows, q, if is_discrete { rows.rows.dtype() } else { dtype })
 }
@@ -338,7 +338,7 @@ fn weighted_quantile(
     let quantile = |&p: &f64| {
         let index = less(&share, p)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?;
         let value = take_along_axis(&sorted, &minimum(index, last)?, -1)?.squeeze(-1)?;
-        mark_nan(value, has_nan.clone())
+        fill_nan_rows(value, has_nan.clone())
     };
     arrange_quantiles(q.values.iter().map(quantile).collect::<Result<_>>()?, &rows, &q, a.dtype())
 }

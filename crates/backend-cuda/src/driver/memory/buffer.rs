@@ -94,7 +94,7 @@ impl DeviceBuffer {
 
     /// Creates a buffer of `bytes` bytes at `pointer`, in memory of another library. The caller has ordered the last write to the memory
     /// before later work of stream `home`.
-    pub(super) fn of_library(
+    pub(super) fn wrap_foreign_block(
         context: &'static Context,
         home: u32,
         pointer: u64,

@@ -94,7 +94,7 @@ impl DeviceBuffer {
             unsafe { event.record_on_foreign_stream(stream) }?;
             event.make_wait_on(context, home)?;
         }
-        Ok(DeviceBuffer::of_library(context, home, pointer, bytes, owner))
+        Ok(DeviceBuffer::wrap_foreign_block(context, home, pointer, bytes, owner))
     }
 
     /// Makes `stream`, a stream of another library, wait on the device for earlier work on the buffer. For [`ForeignAccess::Read`],

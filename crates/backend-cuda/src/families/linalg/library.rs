@@ -355,7 +355,7 @@ impl LibraryCall<'_> {
         // A matrix of one column has the same element order in column-major and row-major layout, so the output needs no copy.
         let x = if k == 1 { out.clone() } else { self.allocate_elements(n * k)? };
         self.copy(&self.call.inputs[1], MemoryOrder::Columns, &x)?;
-        self.substitute(Transpose::Yes, &factors, &pivots, &x, &info)?;
+        self.solve_from_lu_factors(Transpose::Yes, &factors, &pivots, &x, &info)?;
         self.report_failures(FailureData { info: info.start(), ..FailureData::default() })?;
         if k == 1 { Ok(()) } else { self.copy_to_rows(&x, n, n, k, &out) }
     }
@@ -370,12 +370,19 @@ impl LibraryCall<'_> {
         args.push(&start).push(&self.problem.count).push(&n);
         self.launch("set_identity", n * n, self.problem.count, &mut args)?;
         // The inverse of the transpose, in column-major order, has its elements in the same order as the inverse in row-major order.
-        self.substitute(Transpose::No, &factors, &pivots, &out, &info)?;
+        self.solve_from_lu_factors(Transpose::No, &factors, &pivots, &out, &info)?;
         self.report_failures(FailureData { info: info.start(), ..FailureData::default() })
     }
 
     /// Queues the solution of linear systems from the LU factors of their matrices. The solutions replace the right-hand sides `x`.
-    fn substitute(&self, form: Transpose, factors: &MatrixStack, pivots: &MatrixStack, x: &MatrixStack, info: &MatrixStack) -> Result<()> {
+    fn solve_from_lu_factors(
+        &self,
+        form: Transpose,
+        factors: &MatrixStack,
+        pivots: &MatrixStack,
+        x: &MatrixStack,
+        info: &MatrixStack,
+    ) -> Result<()> {
         if self.batched {
             let (addresses, right) = (self.addresses(factors)?, self.addresses(x)?);
             let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, pivots)?);

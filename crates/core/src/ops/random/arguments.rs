@@ -64,7 +64,7 @@ pub(super) fn draw_with_dtype(args: &Args, draw: impl FnOnce(&Generator, &[usize
 }
 
 /// Returns the argument `self` as a generator, for functions that do not use the process-wide generator by default.
-pub(super) fn own_generator(args: &Args) -> Result<&Generator> {
+pub(super) fn generator_from_self(args: &Args) -> Result<&Generator> {
     let generator = args.get("self").and_then(as_generator);
     generator.ok_or_else(|| Error::value(args.op(), "the first argument must be a generator"))
 }
