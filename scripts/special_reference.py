@@ -225,6 +225,8 @@ def digamma_scale(x):
 
 
 def betaln_exact(a, b):
+    if mp.isinf(a) or mp.isinf(b):
+        return mp.nan if a == b else -mpf(mp.inf)
     # log(gamma(a) gamma(b) / gamma(a + b)) loses as many digits as the larger argument has.
     with mp.workdps(400):
         return mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)

@@ -41,7 +41,7 @@ pub struct CallRecord {
     /// The accelerator that tuning tried first, with the reason, if the accelerator order is `auto` (see [`tuning`](crate::tuning)). Else
     /// `None`.
     pub chosen: Option<String>,
-    /// TuningAdvice for [`explain`](super::explain): a faster or more accurate way to compute the same result. `None` if there is no advice.
+    /// Advice for [`explain`](super::explain): a faster or more accurate way to compute the same result. `None` if there is no advice.
     pub hint: Option<&'static str>,
     /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)). `dtypes` and `shapes` are
     /// then those of all array arguments. `None` for a launch of a graph.

@@ -16,7 +16,7 @@ macro_rules! with_beta {
             #[helper]
             fn betaln_ordered(a: f64, b: f64) -> f64 {
                 if b == INFINITY {
-                    return -INFINITY;
+                    return if a == INFINITY { NAN } else { -INFINITY };
                 }
                 if b < 10.0 {
                     return gammaln_positive(a) + gammaln_positive(b) - gammaln_positive(a + b);
@@ -35,7 +35,7 @@ macro_rules! with_beta {
             #[helper]
             fn beta_ordered(a: f64, b: f64) -> f64 {
                 if b == INFINITY {
-                    return 0.0;
+                    return if a == INFINITY { NAN } else { 0.0 };
                 }
                 if b < 10.0 {
                     if b < 1e-10 {

@@ -218,7 +218,7 @@ vector_distributions! {
     "random.multivariate_hypergeometric(colors, nsample, size=None, seed=None)" multivariate_hypergeometric(colors, nsample) hypergeometric_vectors,
     "let x = default_rng(7).multivariate_hypergeometric(array![16, 8, 4], 6, 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<i64>()?.iter().all(|n| *n == 6));";
 
-    /// Returns vectors of the Dirichlet distribution: positive numbers whose sum is 1 (`numpy.random.dirichlet`).
+    /// Returns vectors of the Dirichlet distribution: numbers that are not negative and whose sum is 1 (`numpy.random.dirichlet`).
     ///
     /// A vector consists of gamma numbers of the shapes `alpha`, divided by their sum. It is computed from the logarithms of these numbers.
     "random.dirichlet(alpha, size=None, seed=None)" dirichlet(alpha) dirichlet_vectors,
