@@ -13,7 +13,8 @@ use crate::memory::{PROGRAMS, run};
 
 /// Size in bytes from which an allocation counts as one whose length a user chooses. Bounded tables and buffers are smaller.
 const LARGE: usize = 96 << 10;
-/// The variable by which a test starts its own executable again: the index of a program, a colon, and the index of the allocation that fails.
+/// The variable by which a test starts its own executable again: the index of a program, a colon, and the index of the allocation that
+/// fails.
 const FAILING: &str = "CUPRUM_TEST_FAILING_ALLOCATION";
 
 /// The system's allocator, whose large allocations fail on request.

@@ -9,7 +9,8 @@ use cuprum::{Error, NdArray, Result, Value};
 
 use crate::{exclusive, fail_each};
 
-/// Programs by family, with the variables of [`session`]. Each has arrays that are large enough for several tasks, and for temporary memory.
+/// Programs by family, with the variables of [`session`]. Each has arrays that are large enough for several tasks, and for temporary
+/// memory.
 pub const PROGRAMS: &[(&str, &str)] = &[
     ("map", "x * 2 + y"),
     ("map", "modf(x)"),

@@ -278,8 +278,8 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
 /// Writes the running results to `out`, whose first element is element `start` of the array. `carry` is the total of the row's elements
 /// before `start`. Returns the total of the elements of `out` alone.
 ///
-/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::needs_sequential_scan`]). From there on, elements are computed
-/// sequentially, `last` holds the previous result, and totals are not used.
+/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::needs_sequential_scan`]). From there on, elements are
+/// computed sequentially, `last` holds the previous result, and totals are not used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,

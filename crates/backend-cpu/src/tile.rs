@@ -89,7 +89,8 @@ fn find_product_factors(program: &Program) -> Option<[usize; 2]> {
     Some([input(root.args().first()?)?, input(root.args().last()?)?])
 }
 
-/// A fused program over contiguous inputs that fit one tile. The evaluation gathers no inputs and prepares only the constants.
+/// A fused program over contiguous inputs that fit one tile. Such inputs are read in place.
+/// Only the constants are written to registers before the evaluation.
 pub(crate) struct SingleTile<'a> {
     program: &'a Program,
     schedule: Arc<Schedule>,

@@ -1,7 +1,7 @@
 //! Compiles the CUDA sources with an installed NVRTC and CCCL. Needs no GPU and no driver.
 //!
-//! Without NVRTC or CCCL the test prints why it is skipped, or fails if `CUPRUM_REQUIRE_NVRTC` is 1. `CUPRUM_NVRTC_ONLY` restricts it to sources
-//! whose name contains the value (`select`). `CUPRUM_NVRTC_ARCH` restricts it to one architecture (`90`).
+//! Without NVRTC or CCCL the test prints why it is skipped, or fails if `CUPRUM_REQUIRE_NVRTC` is 1. `CUPRUM_NVRTC_ONLY` restricts it to
+//! sources whose name contains the value (`select`). `CUPRUM_NVRTC_ARCH` restricts it to one architecture (`90`).
 
 #[path = "../../backend-cuda/tests/parts/mod.rs"]
 mod parts;

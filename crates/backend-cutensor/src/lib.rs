@@ -44,8 +44,8 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUTENSOR)
 }
 
-/// The kernels of the accelerator. None is restricted to operations or dtypes in its declaration, so that each kernel declines with its own
-/// reason.
+/// The kernels of the accelerator. No declaration limits the operations or dtypes of its kernel: the kernel declines with a reason of its
+/// own.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Contract, contract::run_call),
     Kernel::new(Family::Reduce, reduce::run_call),

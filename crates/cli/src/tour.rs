@@ -1,5 +1,6 @@
-//! `cuprum tour`: runs the workloads on each device, with each order in which dispatch tries the accelerators (CUB, cuTENSOR). It reports the times, the accelerator that served each
-//! call, and the largest error relative to the CPU. Three sentences that follow from the results end the report.
+//! `cuprum tour`: runs the workloads on each device, with each order in which dispatch tries the accelerators (CUB, cuTENSOR). It reports
+//! the times, the accelerator that served each call, and the largest error relative to the CPU. Three sentences that follow from the
+//! results end the report.
 
 mod summary;
 mod text;

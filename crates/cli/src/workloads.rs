@@ -1,5 +1,5 @@
-//! Named workloads for `cuprum tour` and the benchmarks, each with inputs and a tolerance. The reference result of a workload is its result with
-//! float64 inputs on the CPU.
+//! Named workloads for `cuprum tour` and the benchmarks, each with inputs and a tolerance. The reference result of a workload is its result
+//! with float64 inputs on the CPU.
 
 use cuprum::core::testing::spacing;
 use cuprum::random::Generator;

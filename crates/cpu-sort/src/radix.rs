@@ -42,8 +42,8 @@ pub(super) trait SortSink<R>: Send + Sized {
     /// Returns the number of records that the destination takes: the first ones in sorted order. The order of the other records does not
     /// matter.
     fn len(&self) -> usize;
-    /// For a partition (`numpy.partition`), returns the one index at which the output must equal the sorted output. Returns `None` for a full
-    /// sort.
+    /// For a partition (`numpy.partition`), returns the one index at which the output must equal the sorted output. Returns `None` for a
+    /// full sort.
     fn partition_index(&self) -> Option<usize> {
         None
     }

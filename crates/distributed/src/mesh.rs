@@ -132,7 +132,8 @@ impl Mesh {
         MESHES.lock().unwrap_or_else(|e| e.into_inner()).len()
     }
 
-    /// Returns the mesh as a device, for [`with_device`](cuprum_core::with_device) and [`NdArray::to_device`](cuprum_core::NdArray::to_device).
+    /// Returns the mesh as a device, for [`with_device`](cuprum_core::with_device) and
+    /// [`NdArray::to_device`](cuprum_core::NdArray::to_device).
     pub fn device(self) -> Device {
         self.0.device
     }

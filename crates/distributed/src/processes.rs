@@ -1,6 +1,7 @@
 //! Meshes over several processes: launchers' variables, the rendezvous, and the connections between processes.
 //!
-//! The modules, lowest layer first: `wire` and `authentication`; `handshake`; `acceptor` and `engine_choice`; `rendezvous`; `links`; `ledger`;
+//! The modules, lowest layer first: `wire` and `authentication`; `handshake`; `acceptor` and `engine_choice`; `rendezvous`; `links`;
+//! `ledger`;
 //! `world`. `launch` reads the variables of launchers.
 
 pub(crate) mod acceptor;

@@ -95,8 +95,8 @@ impl ViewMap {
         found.next().is_none().then_some((stored_axis, *step))
     }
 
-    /// Returns the longest range of indices along an axis of `region` at which all elements of the view are in `held`, a region of the stored
-    /// array. The other axes keep their ranges. Returns `None` if the range depends on the indices along other axes.
+    /// Returns the longest range of indices along an axis of `region` at which all elements of the view are in `held`, a region of the
+    /// stored array. The other axes keep their ranges. Returns `None` if the range depends on the indices along other axes.
     fn range_within(&self, held: &Region, region: &Region, axis: usize) -> Option<Range<usize>> {
         let needed = self.stored_region(region);
         let Range { mut start, mut end } = region[axis].clone();
@@ -118,8 +118,8 @@ impl ViewMap {
         Some(start..end.max(start))
     }
 
-    /// Returns the region of a layout of `shape` whose elements are in `held`, a region of the stored array. Returns `None` if these elements
-    /// may form no region, because several axes of the layout run along one stored axis.
+    /// Returns the region of a layout of `shape` whose elements are in `held`, a region of the stored array. Returns `None` if these
+    /// elements may form no region, because several axes of the layout run along one stored axis.
     fn region_within(&self, held: &Region, shape: &[usize]) -> Option<Region> {
         let whole: Region = shape.iter().map(|&n| 0..n).collect();
         let mut region = whole.clone();
@@ -184,7 +184,8 @@ pub(crate) struct HeldView<'a> {
 }
 
 impl<'a> HeldView<'a> {
-    /// Returns the view, or `None` if a reduction is pending or if the elements that a rank holds may form no region of the view.
+    /// Returns the view, or `None` if partial results of the ranks are not combined yet, or if the elements of some rank may not be a
+    /// rectangular region of the view.
     pub fn of(array: &'a StoredArray) -> Option<HeldView<'a>> {
         let buffer = ShardedBuffer::of(array).filter(|buffer| !buffer.distribution.is_partial() && has_same_items(array, buffer))?;
         let map = ViewMap::new(array.layout(), &buffer.distribution.shape)?;

@@ -64,7 +64,7 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
                 count_transferred(n);
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            // An error of a decoder, about the contents. The system's errors have a number.
+            // Errors of the system have an OS error code. An error without one comes from a decoder, and is about the contents.
             Err(e) if e.raw_os_error().is_none() && matches!(e.kind(), InvalidData | InvalidInput | UnexpectedEof) => {
                 return Err(format_error(e));
             }

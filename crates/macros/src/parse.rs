@@ -1,4 +1,5 @@
-//! Conversion of Rust syntax to typed [`Function`](crate::syntax_tree::Function)s. Unsupported syntax is a compile error at its source position.
+//! Conversion of Rust syntax to typed [`Function`](crate::syntax_tree::Function)s. Unsupported syntax is a compile error at its source
+//! position.
 
 mod expressions;
 mod functions;

@@ -62,8 +62,8 @@ fn unique_from_args(args: &Args) -> Result<Value> {
     })
 }
 
-/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with indices and counts. [`unique_all`](cuprum_core::unique_all) does the
-/// same for elements.
+/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with indices and counts.
+/// [`unique_all`](cuprum_core::unique_all) does the same for elements.
 ///
 /// `indices` holds the index of the first occurrence of each distinct slice, and `counts` its number of occurrences. `inverse` holds, for
 /// each slice of `a`, the index of the equal distinct slice.

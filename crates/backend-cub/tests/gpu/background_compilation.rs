@@ -7,8 +7,8 @@ use cuprum_backend_cub::CUB;
 use cuprum_backend_cuda::testing;
 use cuprum_core::{Availability, Device, NdArray, Result, explain, registry, with_device};
 
-/// Runs an ignored test of this file in a new process with `threads` test threads. With one, the test runs on the main thread. Returns `None`
-/// if there is no device.
+/// Runs an ignored test of this file in a new process with `threads` test threads. With one, the test runs on the main thread. Returns
+/// `None` if there is no device.
 fn run_in_new_process(test: &str, threads: usize) -> Option<Output> {
     if let Availability::Missing { why, help } = registry::availability(&CUB) {
         testing::skip(1, format_args!("{why}; {help}"));

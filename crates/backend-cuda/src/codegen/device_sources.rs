@@ -1,4 +1,5 @@
-//! C++ device functions for the kernels of several operation families, in this crate and in `cuprum-backend-cub`. Each source lists its prerequisite includes at the top.
+//! C++ device functions for the kernels of several operation families, in this crate and in `cuprum-backend-cub`. Each source lists its
+//! prerequisite includes at the top.
 
 use cuprum_core::Binning;
 

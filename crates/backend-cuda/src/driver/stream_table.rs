@@ -163,8 +163,8 @@ impl StreamTable {
         lock(&self.idle).push(stream);
     }
 
-    /// Registers a capture on `stream` with its `state`, and returns the capture's stream number. Numbers are not reused, because the caller
-    /// may still have the [`Stream`] of a capture that has ended.
+    /// Registers a capture on `stream` with its `state`, and returns the capture's stream number. Numbers are not reused, because the
+    /// caller may still have the [`Stream`] of a capture that has ended.
     pub fn add_capture(&self, stream: StreamHandle, state: CaptureState) -> u32 {
         let captures = &mut *lock(&self.captures);
         let number = FIRST_CAPTURE_ID.saturating_add(captures.count);

@@ -192,8 +192,8 @@ impl StridedCopy {
         let axes = pack_axes(outer, [&self.from[..last], &self.to[..last]], wide);
         let mut args = Args::new();
         args.push(&self.target).push(&self.source).push(&count).push(&chunks).push(&inner).push(&self.from[last]).push_bytes(&axes);
-        // SAFETY: the arguments match copy_rows. For its 32-bit parameters, the driver reads the low halves of 64-bit arguments, which fit in
-        // 32 bits. Extents and strides stay inside both buffers. There are at most as many chunks as elements: aligned rows have no
+        // SAFETY: the arguments match copy_rows. For its 32-bit parameters, the driver reads the low halves of 64-bit arguments, which fit
+        // in 32 bits. Extents and strides stay inside both buffers. There are at most as many chunks as elements: aligned rows have no
         // incomplete chunk, others at least eight.
         unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }

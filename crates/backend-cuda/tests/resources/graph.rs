@@ -242,7 +242,8 @@ fn captures_of_many_threads() {
     });
 }
 
-/// A stream waits for another while other threads launch graphs on it. Without a workaround, the driver loses about one of 1,600 such waits.
+/// A stream waits for another while other threads launch graphs on it. Without a workaround, the driver loses about one of 1,600 such
+/// waits.
 #[test]
 fn a_stream_waits_while_graphs_are_launched_on_it() {
     on_device(|device| {

@@ -1,4 +1,5 @@
-//! The three sentences at the end of `cuprum tour`: fast results, missing parts, and the next step. They are computed from the results alone.
+//! The three sentences at the end of `cuprum tour`: fast results, missing parts, and the next step. They are computed from the results
+//! alone.
 
 use super::{TourResult, format_time};
 use crate::tour::text::plural;

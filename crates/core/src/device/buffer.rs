@@ -214,8 +214,8 @@ impl HostBuffer {
 
     /// Returns a pointer to the first byte, for writes by a kernel (see the documentation of [`HostBuffer`]).
     ///
-    /// The bytes no longer count as bools: the next [`HostBuffer::has_valid_bools`] reads them again. The kernel requests a pointer for each
-    /// run, and writes before other code reads the buffer.
+    /// The bytes no longer count as bools: the next [`HostBuffer::has_valid_bools`] reads them again. The kernel requests a pointer for
+    /// each run, and writes before other code reads the buffer.
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.has_valid_bools.store(false, Ordering::Relaxed);
         self.ptr.as_ptr()

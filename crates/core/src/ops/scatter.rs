@@ -89,8 +89,8 @@ impl ScatterInputs {
         dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine, rows, needs })
     }
 
-    /// Combines floating-point or complex values with rows of `target`, by the first of four methods that the device and the settings allow:
-    /// in order, as a sum in any order, as a reproducible sum, or grouped by row.
+    /// Combines floating-point or complex values with rows of `target`, by the first of four methods that the device and the settings
+    /// allow: in order, as a sum in any order, as a reproducible sum, or grouped by row.
     fn dispatch_inexact(self, target: &NdArray, combine: Op) -> Result<NdArray> {
         let declared = dispatch::device_capabilities(Family::Scatter, target.device())?;
         let (elements, values) = (self.rows.size(), self.values.layout().size());
@@ -254,8 +254,8 @@ impl NdArray {
     /// [`set_reproducible_sums`](crate::set_reproducible_sums) allows sums of floats in any order.
     ///
     /// Sums, differences, products, minima and maxima take one pass over the values. Other operations sort the indices, and then
-    /// take as many passes as the most frequent index has occurrences; together the passes read each value once. On a GPU, sums of floats take two passes; products, minima and maxima of floats are first sorted by
-    /// index.
+    /// take as many passes as the most frequent index has occurrences; together the passes read each value once. On a GPU, sums of floats
+    /// take two passes; products, minima and maxima of floats are first sorted by index.
     ///
     /// # Errors
     /// An operation of other than two arguments, a result that the dtype cannot hold, an index out of bounds, a value that does not

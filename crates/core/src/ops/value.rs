@@ -60,7 +60,7 @@ pub trait Object: Any + fmt::Debug + Send + Sync {
     fn as_array(&self) -> Option<&dyn Array> {
         None
     }
-    /// Returns the value of an attribute other than those of arrays; `None` if there is no such attribute.
+    /// Returns the value of an attribute of this object that arrays do not have. `None` if there is no such attribute.
     fn attribute(&self, _name: &str) -> Option<Result<Value>> {
         None
     }

@@ -52,7 +52,7 @@ pub fn reproducible_sums() -> Result<bool> {
 /// # fn main() -> cuprum_core::Result<()> {
 /// set_reproducible_sums(false);
 /// assert!(!reproducible_sums()?);
-/// with_reproducible_sums(true, || assert_eq!(reproducible_sums(), Ok(true)));
+/// with_reproducible_sums(true, || assert!(reproducible_sums().unwrap()));
 /// # Ok(())
 /// # }
 /// ```

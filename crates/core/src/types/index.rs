@@ -116,7 +116,8 @@ impl From<Ellipsis> for Item {
 /// [`NdArray::assign`](crate::NdArray::assign).
 ///
 /// Items are integers of any type, ranges of integers, ranges with `; step`, [`NewAxis`] or `None`, and [`Ellipsis`]. Arrays, vectors and
-/// slices of integers or bools are items of advanced indexing. Negative numbers count from the end: `1..-1` omits the first and the last index.
+/// slices of integers or bools are items of advanced indexing. Negative numbers count from the end: `1..-1` omits the first and the last
+/// index.
 ///
 /// # Examples
 /// ```

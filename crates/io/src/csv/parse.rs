@@ -70,7 +70,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     let shape = [rows, outputs.len()];
     let nbytes = checked_size("loadtxt", &shape)?.saturating_mul(options.dtype.itemsize());
     let mut host = HostBuffer::uninit(nbytes)?;
-    // Without rows, the indices of the selected columns may be as large as the caller chooses.
+    // A table without rows does not bound the indices of selected columns, and a parser allocates memory for each column up to the last.
     if rows > 0 {
         with_dtype!(options.dtype, T => {
             let plan = RowParser::<T>::new(&syntax, options, &outputs, columns, strict);

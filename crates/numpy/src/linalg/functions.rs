@@ -70,7 +70,8 @@ impl TriangularStructure {
         })
     }
 
-    /// Returns the elements of the exponentials of triangular matrices `a / 2^halvings` on the diagonal and next to it, and zeros elsewhere.
+    /// Returns the elements of the exponentials of triangular matrices `a / 2^halvings` on the diagonal and next to it, and zeros
+    /// elsewhere.
     fn exponentials_near_diagonal(&self, a: &NdArray, halvings: &NdArray) -> Result<NdArray> {
         let scale = exp2(negative(halvings)?)?.astype(a.dtype().real())?;
         let a = multiply(a, scale)?;

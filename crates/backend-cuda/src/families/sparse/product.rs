@@ -1,6 +1,6 @@
 //! Products of two matrices in compressed row format. The rows of the result are classified by their number of scalar multiplications. Each
-//! class has kernels that count the nonzero columns of each row, and kernels that compute the elements. The host waits for the device twice: for the classes that occur, and for
-//! the number of elements of the result.
+//! class has kernels that count the nonzero columns of each row, and kernels that compute the elements. The host waits for the device
+//! twice: for the classes that occur, and for the number of elements of the result.
 
 use std::sync::Arc;
 

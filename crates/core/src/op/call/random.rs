@@ -152,7 +152,7 @@ impl UniformScaling {
             _ => bf16::from_bits(bits_of_next_below(bf16::from_f64(high).to_bits())).into(),
         };
         let limit = if low < high { below.max(round(low)) } else { round(low) };
-        // Numbers of float16 and bfloat16 are also scaled in float32.
+        // Random numbers of dtype float16 and bfloat16 are scaled to the range in float32, like those of float32.
         let (round, max) = if dtype == DType::F64 { (None, f64::MAX) } else { (Some(|x: f64| f64::from(x as f32)), f32::MAX.into()) };
         let [low, high] = [low, high].map(|x| round.map_or(x, |round| round(x)));
         let factor = if (high - low).abs() > max { 2.0 } else { 1.0 };

@@ -61,8 +61,8 @@ pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval)
     })
 }
 
-/// Returns numbers of trials, from 0 to 2^63 - 1, as whole numbers in int64, and whether float64 represents them without rounding. Fractions
-/// are truncated.
+/// Returns numbers of trials, from 0 to 2^63 - 1, as whole numbers in int64, and whether float64 represents them without rounding.
+/// Fractions are truncated.
 pub(super) fn trials_parameter(value: Operand, name: &str) -> Result<(Operand, bool)> {
     let in_range = |number: Scalar| {
         let whole = number.as_int().unwrap_or_else(|| number.as_f64() as i128);
