@@ -44,7 +44,7 @@ pub fn reproducible_sums() -> Result<bool> {
 /// `use_deterministic_algorithms` requests it.
 ///
 /// The value false allows [`update_at`](crate::NdArray::update_at) and [`scatter`](crate::scatter) on a GPU to add floats by atomic
-/// operations, in any order. This takes about half the time, and the last bits of a sum vary between runs. Other operations, and the CPU,
+/// operations, in any order. This takes 0.4 to 0.6 of the time, and the last bits of a sum vary between runs. Other operations, and the CPU,
 /// are unaffected.
 ///
 /// ```
