@@ -191,9 +191,9 @@ pub mod numpy_table {}
 /// The types are bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments. For bool
 /// and integer arguments, `T` is the float dtype that NumPy's functions such as `sqrt` return. `T: Integer` and `T: Number` keep the
 /// promoted dtype. `T: Single` is float32 if all arguments cast safely to it, `T: Double` is float32 if all arguments are float32 arrays;
-/// both are float64 otherwise. These are the rules of SciPy's special functions. A function that computes in float64 converts: `(x as
-/// f64).exp() as T`. Types and bounds need no import. float16 and bfloat16 are computed in float32. Literals adopt the type of the other
-/// operand. An argument of a parameter with a fixed type must cast safely to that type.
+/// both are float64 otherwise. These are the rules of SciPy's special functions. A function that computes in float64 converts:
+/// `(x as f64).exp() as T`. Types and bounds need no import. float16 and bfloat16 are computed in float32. Literals adopt the type of the
+/// other operand. An argument of a parameter with a fixed type must cast safely to that type.
 ///
 /// # Whole arrays and indices
 ///
