@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
 use crate::op::{ArgumentType, Op};
 pub use crate::ops::creation_options::{MemoryOrder, create_from_args, requested_order};
-use crate::ops::elementwise::LDEXP;
 pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -181,8 +180,10 @@ impl Function {
     fn check_no_conversion(&self, args: &Args, casting: &str) -> Result<()> {
         let operands = ["x", "x1", "x2"].into_iter().filter_map(|name| args.get(name));
         let types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
-        let rule = Op::by_name(self.name).filter(|op| *op != LDEXP && op.arity() == types.len()).and_then(|op| op.0.rule);
-        // `ldexp` converts its operands separately. The call reports operands without a common dtype.
+        // `ldexp` has no common dtype of its operands.
+        let converts = |op: &Op| op.name() != "ldexp" && op.arity() == types.len();
+        let rule = Op::by_name(self.name).filter(converts).and_then(|op| op.0.rule);
+        // The call itself reports operands without a common dtype.
         let Some(Ok(signature)) = rule.map(|rule| rule.resolve_dtypes(self.name, &types)) else { return Ok(()) };
         for (from, to) in types.iter().zip(signature.args) {
             if let ArgumentType::Array(from) = *from
