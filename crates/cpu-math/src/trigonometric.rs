@@ -42,6 +42,9 @@ pub fn sin_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
 #[inline(always)]
 pub fn tan_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
+    // The rounding error of `r * r` is up to a quarter of an ulp of the cosine.
+    let square_low = r.fma::<I>(r, -(r * r));
+    let cos = (cos.0, T::of(-0.5).madd::<I>(square_low, cos.1));
     let odd = T::is_odd(turn);
     let (above, below) = (select_one_pair(odd, (-cos.0, -cos.1), sin), select_one_pair(odd, sin, cos));
     divide_pairs::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
