@@ -1,6 +1,7 @@
 //! Launches of the kernel in `kernels/histogram.cu`.
 
 use cuprum_backend_cuda::device;
+use cuprum_backend_cuda::families::histogram::min_blocks;
 use cuprum_core::{Outcome, Result};
 
 use super::describe::{BlockSharedMemory, HistogramRequest, THREADS_PER_BLOCK};
@@ -37,6 +38,7 @@ pub fn launch_request(context: &LaunchContext, request: &HistogramRequest) -> Re
     };
     let work = request.count.div_ceil(request.values_per_block()) as u64;
     let grid = context.grid_size::<HistogramParams>(THREADS_PER_BLOCK, total_bytes, work, 1)?;
+    let grid = grid.max(min_blocks(request.count));
     // SAFETY: there are `bins + 1` edges, or none if values are bin numbers. The output has a zeroed 64-bit counter for each bin. The
     // shared memory holds the edges and the copies of the counters.
     unsafe { context.launch_kernel(grid, THREADS_PER_BLOCK, total_bytes, &params) }?;

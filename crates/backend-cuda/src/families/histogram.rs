@@ -136,10 +136,15 @@ impl HistogramLaunch<'_> {
         function.allow_dynamic_shared(bytes)?;
         let resident = function.blocks_per_sm(THREADS_PER_BLOCK, bytes)?.max(1) * info.sm_count;
         let tiles = self.count.div_ceil(THREADS_PER_BLOCK as usize * ITEMS_PER_THREAD);
-        let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident);
+        let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident.max(min_blocks(self.count)));
         // SAFETY: the arguments match histogram_shared in histogram.cu. The dynamic shared memory holds the copies and the edges.
         unsafe { function.launch([blocks, 1, 1], [THREADS_PER_BLOCK, 1, 1], bytes, args.pointers()) }
     }
+}
+
+/// Returns the number of blocks below which a 32-bit counter of a block could overflow if all `count` values are in one bin.
+pub fn min_blocks(count: usize) -> u32 {
+    u32::try_from(count.div_ceil(1 << 31)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -154,6 +159,13 @@ mod tests {
         assert_eq!(of(50_000, 0), CounterMemory::Shared { copies: 1, bytes: 200_000 });
         assert_eq!(of(50_000, 4), CounterMemory::Global);
         assert_eq!(of(usize::MAX / 2, 8), CounterMemory::Global);
+    }
+
+    #[test]
+    fn counters_of_a_block_cannot_overflow() {
+        for count in [0, 1, 1 << 31, (1 << 31) + 1, 600_000_000_000] {
+            assert!(count / (min_blocks(count) as usize).max(1) <= 1 << 31);
+        }
     }
 
     #[test]
