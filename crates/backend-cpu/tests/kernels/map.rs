@@ -117,6 +117,13 @@ fn chains_equal_step_by_step() {
 }
 
 #[test]
+fn exponents_that_bfloat16_cannot_represent() {
+    let x = NdArray::from_slice(&[bf16::from_f32(2f32.powi(-133)), bf16::from_f32(2f32.powi(-132))]).unwrap();
+    let scaled = cuprum_core::ldexp(&x, NdArray::from_slice(&[257, 255]).unwrap()).unwrap();
+    assert_eq!((scaled.dtype(), scaled.to_vec::<f64>().unwrap()), (DType::BF16, vec![2f64.powi(124), 2f64.powi(123)]));
+}
+
+#[test]
 fn halves_round_after_each_operation() {
     let values: Vec<f16> = (0..2000).map(|i| f16::from_f32(i as f32 * 0.37 - 300.0)).collect();
     let x = NdArray::from_slice(&values).unwrap();

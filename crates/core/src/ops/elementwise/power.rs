@@ -6,7 +6,7 @@ use crate::array::NdArray;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{Operand, build_with_dtypes, elementwise_moving};
-use crate::op::{ArgumentType, TypeRule, result_type};
+use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, TypeRule, result_type};
 use crate::ops::elementwise::{LDEXP, POWER, reciprocal, sqrt, square};
 use crate::scalar::Scalar;
 
@@ -41,6 +41,12 @@ pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
     }
     let signature = TypeRule::Float.resolve_dtypes(LDEXP.name(), &[x1.arg_type()])?;
     // Weak ints are not checked: an int out of range of the float dtype becomes an infinity, as in an array.
+    let dtype = signature.result;
+    if dtype.itemsize() == 2 {
+        // bfloat16 cannot represent all exponents. Rounding twice gives the same result, because float32 has more and smaller numbers.
+        let wide = DTypeSignature { args: [DType::F32; MAX_ARITY], result: DType::F32 };
+        return build_with_dtypes(LDEXP, &mut [x1, x2], wide)?.astype(dtype);
+    }
     build_with_dtypes(LDEXP, &mut [x1, x2], signature)
 }
 
