@@ -80,9 +80,10 @@ fn calls_on_a_device_have_separate_device_events() {
     for (host, device) in on_host.into_iter().zip(on_device) {
         let ((begin, end), (device_begin, device_end)) = (span(host), span(device));
         let baking = BAKING.as_secs_f64() * 1e6;
-        assert!((baking..1.5 * baking + 5e3).contains(&(device_end - device_begin)), "{device}");
-        // The host and the test device share a clock. The anchor's host time is read shortly after its event.
-        assert!((device_begin - begin).abs() < 2e3 && (device_end - end).abs() < 2e3, "{host} {device}");
+        assert!((baking..3.0 * baking).contains(&(device_end - device_begin)), "{device}");
+        // The host and the test device share a clock. The anchor's host time is read shortly after its event. Other processes may delay
+        // either thread.
+        assert!((device_begin - begin).abs() < baking / 2.0 && (device_end - end).abs() < baking / 2.0, "{host} {device}");
     }
 }
 
