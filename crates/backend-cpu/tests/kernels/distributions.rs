@@ -179,6 +179,10 @@ fn parameters_broadcast_and_are_checked() {
     assert!(as_f64(&g.poisson(9e18, 9).unwrap()).iter().all(|x| (x / 9e18 - 1.0).abs() < 1e-6));
     assert!(g.exponential(1.0, (0, 3)).unwrap().shape() == [0, 3]);
     assert!(g.integers(5, 0, (0, 3), DType::I64).unwrap().shape() == [0, 3]);
+    let bools = g.integers(0, 2, 99, DType::Bool).unwrap();
+    let count: f64 = as_f64(&bools).iter().sum();
+    assert!(bools.dtype() == DType::Bool && (20.0..80.0).contains(&count));
+    assert!(g.integers(0, 3, 9, DType::Bool).is_err());
     assert!(as_f64(&g.wald(1.0, f64::INFINITY, 9).unwrap()).iter().all(|x| *x == 1.0));
     assert!(as_f64(&g.wald(1e160, 1.0, 99).unwrap()).iter().all(|x| *x < 1e6));
     assert_eq!(as_f64(&g.dirichlet(NdArray::from_slice(&[0.0, 1.0]).unwrap(), ()).unwrap()), [0.0, 1.0]);

@@ -652,7 +652,7 @@ impl Generator {
     /// Returns uniform integers in [low, high) (`numpy.random.Generator.integers`).
     ///
     /// # Errors
-    /// An empty range, a dtype that is not an integer or cannot hold the range, or too little memory.
+    /// An empty range, a dtype that is neither an integer nor bool, or cannot hold the range, or too little memory.
     pub fn integers(&self, low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         self.integers_with_i128_bounds(low as i128, high as i128, &shape.into_shape(), dtype)
     }
@@ -661,7 +661,7 @@ impl Generator {
     /// u64.
     fn integers_with_i128_bounds(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
-        let (min, max) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;
+        let (min, max) = range_of_integers(dtype)?;
         // As in NumPy, the bounds of an empty result are not checked.
         let (low, high) = if shape.contains(&0) { (0, 1) } else { (low, high) };
         if low >= high {
@@ -671,6 +671,15 @@ impl Generator {
             return Err(Error::value(op, format!("range {low}..{high} is out of bounds for {dtype}")));
         }
         let span = u64::try_from(high - low).unwrap_or(0); // 0 encodes 2^64
+        if dtype == DType::Bool {
+            return self.draw(INTEGERS, shape, DType::U8, Distribution::Integers { low, span })?.astype(dtype);
+        }
         self.draw(INTEGERS, shape, dtype, Distribution::Integers { low, span })
     }
+}
+
+/// Returns the least and the greatest number that an integer dtype or bool holds.
+fn range_of_integers(dtype: DType) -> Result<(i128, i128)> {
+    let range = if dtype == DType::Bool { Some((0, 1)) } else { dtype.int_range() };
+    range.ok_or_else(|| Error::dtype(INTEGERS.name(), "an integer dtype or bool is needed", &[dtype]))
 }

@@ -1,7 +1,7 @@
 //! Random numbers of distributions whose parameters are arrays.
 
 use super::parameters::{FINITE, NOT_NAN, NOT_NEGATIVE, check_all, device_of, real_parameter, result_shape};
-use super::{Generator, INTEGERS, SAMPLES, UNIFORM};
+use super::{Generator, INTEGERS, SAMPLES, UNIFORM, range_of_integers};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
 use crate::call::{Distribution, Sampler};
@@ -86,7 +86,7 @@ impl Generator {
     /// they broadcast to. For equal bounds, the numbers are the same as those of [`Generator::integers`].
     ///
     /// # Errors
-    /// An empty range, a dtype that is not an integer or cannot hold the range, bounds that are not integers, or too little memory.
+    /// An empty range, a dtype that is neither an integer nor bool, or cannot hold the range, bounds that are not integers, or too little memory.
     ///
     /// # Examples
     /// ```
@@ -110,7 +110,7 @@ impl Generator {
     ) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (low, high, size) = (low.into(), high.into(), size.into_shape());
-        let (least, most) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;
+        let (least, most) = range_of_integers(dtype)?;
         let device = device_of(&[&low, &high])?;
         let empty_range = if endpoint { "low > high" } else { "low >= high" };
         // Returns the bound less `reduction`, which is 0 or 1.
