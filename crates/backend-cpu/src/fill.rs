@@ -1,10 +1,10 @@
 //! Kernel of the family `Fill`: constants, ranges and identity matrices.
 
+use cuprum_core::rounding::{to_bf16, to_f16};
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output, scalar_bits};
 use cuprum_cpu_base::with_bits;
-use cuprum_cpu_elementwise::half::round_to_odd_f32;
 use cuprum_cpu_elementwise::loops::splat;
 
 /// Number of output elements that one task fills.
@@ -58,7 +58,7 @@ from_complex128! {
     bool: v => v.re != 0.0 || v.im != 0.0,
     i8: v => v.re as i8, i16: v => v.re as i16, i32: v => v.re as i32, i64: v => v.re as i64,
     u8: v => v.re as u8, u16: v => v.re as u16, u32: v => v.re as u32, u64: v => v.re as u64,
-    f16: v => f16::from_f32(round_to_odd_f32(v.re)), bf16: v => bf16::from_f32(round_to_odd_f32(v.re)), f32: v => v.re as f32, f64: v => v.re,
+    f16: v => to_f16(v.re), bf16: v => to_bf16(v.re), f32: v => v.re as f32, f64: v => v.re,
     Complex<f32>: v => Complex::new(v.re as f32, v.im as f32), Complex<f64>: v => v,
 }
 

@@ -5,8 +5,6 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use half::{bf16, f16};
-
 use crate::array::NdArray;
 use crate::buffer::check_memory_available;
 use crate::dtype::{DType, Kind};
@@ -14,6 +12,7 @@ use crate::error::{Error, Result, shape_text};
 use crate::index::Item;
 use crate::ops::function::IntoValue;
 use crate::ops::value::{Args, Value};
+use crate::rounding::round_to_dtype;
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
@@ -347,7 +346,10 @@ impl<'a> Printer<'a> {
         let summary = array.size() > options.threshold;
         let summarized: Vec<bool> = array.shape().iter().map(|&n| summary && n > 2 * edge).collect();
         let mut shown = array.clone();
-        for axis in (0..array.ndim()).filter(|&a| summarized[a]) {
+        // Each step copies the elements that remain, so the longest axis is first.
+        let mut axes: Vec<usize> = (0..array.ndim()).filter(|&a| summarized[a]).collect();
+        axes.sort_by_key(|&axis| std::cmp::Reverse(array.shape()[axis]));
+        for axis in axes {
             let part = |item: Item| {
                 let mut items = vec![Item::slice(None, None, 1); axis];
                 items.push(item);
@@ -539,17 +541,56 @@ impl FloatFormat {
 pub fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
     let text = match dtype {
         DType::F32 => format!("{:e}", v as f32),
-        DType::F16 | DType::BF16 => {
-            let same = |t: &str| {
-                let back = t.parse::<f32>().unwrap_or(f32::NAN);
-                if dtype == DType::F16 { f16::from_f32(back).to_f64() == v } else { bf16::from_f32(back).to_f64() == v }
-            };
-            (0..8).map(|p| format!("{v:.p$e}")).find(|t| same(t)).unwrap_or_else(|| format!("{v:e}"))
-        }
+        DType::F16 | DType::BF16 => return shortest_half_digits(v.abs(), dtype),
         _ => format!("{v:e}"),
     };
-    let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
+    let (digits, e) = split_digits(&text);
+    (even_digits_of_tie(v.abs(), dtype, &digits).unwrap_or(digits), e)
+}
+
+/// Splits a number in Rust's exponent notation into mantissa digits and exponent.
+fn split_digits(text: &str) -> (String, i32) {
+    let (mantissa, e) = text.split_once('e').unwrap_or((text, "0"));
     (mantissa.trim_start_matches('-').replace('.', ""), e.parse().unwrap_or(0))
+}
+
+/// Returns the number that `digits` and the exponent `e` denote, rounded to `dtype`.
+fn parse_digits(digits: &str, e: i32, dtype: DType) -> f64 {
+    let text = format!("{}.{}e{e}", &digits[..1], &digits[1..]);
+    match dtype {
+        DType::F32 => text.parse::<f32>().map_or(f64::NAN, f64::from),
+        _ => round_to_dtype(text.parse().unwrap_or(f64::NAN), dtype),
+    }
+}
+
+/// Returns the shortest digits of a 16-bit float `v >= 0`: of each length, the nearest decimal number, then the next one above. Below a
+/// power of two the numbers of a format are denser, so the nearest decimal number may belong to the number below.
+fn shortest_half_digits(v: f64, dtype: DType) -> (String, i32) {
+    for precision in 0..8 {
+        let (digits, e) = exact_digits(v, precision);
+        if parse_digits(&digits, e, dtype) == v {
+            return (digits, e);
+        }
+        let above = (digits.parse::<u64>().unwrap_or(0) + 1).to_string();
+        if above.len() == digits.len() && parse_digits(&above, e, dtype) == v {
+            return (above, e);
+        }
+    }
+    split_digits(&format!("{v:e}"))
+}
+
+/// Returns the digits of the decimal number below `digits` if `v` is exactly halfway between both numbers, the last digit of `digits` is
+/// odd, and the number below also stands for `v` in `dtype`. Rust rounds such a tie up, and NumPy to the even digit.
+fn even_digits_of_tie(v: f64, dtype: DType, digits: &str) -> Option<String> {
+    let last = digits.bytes().last()?;
+    if digits.len() < 2 || (last - b'0').is_multiple_of(2) {
+        return None;
+    }
+    let below = format!("{}{}", &digits[..digits.len() - 1], char::from(last - 1));
+    // The exact decimal expansion of a number near a tie of at most 17 digits has fewer digits than this.
+    let (exact, e) = exact_digits(v, digits.len() + 60);
+    let rest = exact.strip_prefix(&below)?.strip_prefix('5')?;
+    (rest.bytes().all(|digit| digit == b'0') && parse_digits(&below, e, dtype) == v).then_some(below)
 }
 
 /// Formats `v` without exponent, with the shortest digits and at most `precision` after the point. Keeps the point, drops trailing zeros.
@@ -597,18 +638,10 @@ fn join_exponent(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String
     format!("{sign}{}.{}e{}{:0width$}", &digits[..1], &digits[1..], if e < 0 { '-' } else { '+' }, e.unsigned_abs())
 }
 
-/// Returns `v` rounded to `dtype`.
-fn round_to_dtype(v: f64, dtype: DType) -> f64 {
-    match dtype {
-        DType::F16 => f16::from_f64(v).to_f64(),
-        DType::BF16 => bf16::from_f64(v).to_f64(),
-        DType::F32 => (v as f32).into(),
-        _ => v,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use half::f16;
+
     use super::*;
 
     fn text(values: &[f64], dtype: DType) -> String {
@@ -673,5 +706,18 @@ mod tests {
         assert_eq!(scalar_text(Scalar::Float(99999.0), DType::F32), "99999.0");
         assert_eq!(scalar_text(Scalar::Float(1000.0), DType::F16), "1e+03");
         assert_eq!(scalar_text(Scalar::Complex(num_complex::Complex::new(1.0, -2.0)), DType::C128), "(1-2j)");
+    }
+
+    #[test]
+    fn shortest_digits_are_those_of_numpy() {
+        let digits = |v, dtype| shortest_digits(v, dtype).0;
+        // Ties between two decimal numbers of the same length.
+        assert_eq!(
+            (digits(27204.8125, DType::F32), digits(740218126208310.25, DType::F64)),
+            ("27204812".into(), "7402181262083102".into())
+        );
+        // The shortest decimal number is not always the nearest of its length.
+        assert_eq!((digits(0.015625, DType::F16), digits(0.0078125, DType::F16)), ("1563".into(), "7812".into()));
+        assert_eq!((digits(65504.0, DType::F16), digits(0.0, DType::F16)), ("655".into(), "0".into()));
     }
 }

@@ -41,7 +41,7 @@ pub use dispatch::{registry, tuning};
 pub use op::{body, call, plan, program};
 pub use ops::function;
 pub use settings::precision;
-pub use types::{arguments, dtype, error, index, layout, scalar, scalar_conversion};
+pub use types::{arguments, dtype, error, index, layout, rounding, scalar, scalar_conversion};
 
 pub use arguments::{Axes, IntegerArgument, IntoReshape, IntoShape};
 pub use array::{Array, IntoElements, NdArray, StoredArray};

@@ -7,5 +7,6 @@ mod dtype_names;
 pub mod error;
 pub mod index;
 pub mod layout;
+pub mod rounding;
 pub mod scalar;
 pub mod scalar_conversion;

@@ -2,11 +2,12 @@
 //! 0. Complex to real drops the imaginary part; conversion to bool tests for not zero. 16-bit floats convert through float32 (see
 //! `half`).
 
+use cuprum_core::rounding::round_to_odd_f32;
 use cuprum_core::{Complex, DType, Element};
 use cuprum_cpu_base::simd::Isa;
 use cuprum_cpu_base::views::unsigned_dtype;
 
-use crate::half::{is_half, round_to_odd_f32};
+use crate::half::is_half;
 use crate::loops::{SelectedKernel, Unary, unary_kernel};
 
 /// Scalar conversion to the type `D` by the rules of `astype`.

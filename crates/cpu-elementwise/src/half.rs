@@ -62,19 +62,6 @@ pub fn narrow(values: &[f32], out: ElementsMut) {
     }
 }
 
-/// Converts `x` to float32 such that a second rounding, to a 16-bit float, gives the same result as one rounding of `x`. Rounds towards
-/// zero and sets the last bit if the result is inexact ("round to odd").
-#[inline(always)]
-pub fn round_to_odd_f32(x: f64) -> f32 {
-    let nearest = x as f32;
-    let back = nearest as f64;
-    if back == x || x.is_nan() {
-        return nearest;
-    }
-    let towards_zero = nearest.to_bits() - (back.abs() > x.abs()) as u32;
-    f32::from_bits(towards_zero | 1)
-}
-
 /// Runs `kernel`, which reads and writes float32, on arguments and an output that may be 16-bit floats. Arguments and outputs of other
 /// dtypes, such as the condition of `where`, are passed to the kernel unchanged.
 pub fn run_in_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
@@ -114,15 +101,5 @@ mod tests {
         for (v, o) in values.iter().zip(&ours) {
             assert!(o.to_bits() == bf16::from_f32(*v).to_bits() || v.is_nan() && o.is_nan(), "{v}");
         }
-    }
-
-    #[test]
-    fn one_rounding_from_f64() {
-        // `x` is just above the midpoint of two float16 values: rounding to float32 first would lose the excess.
-        let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
-        assert_eq!(f16::from_f32(round_to_odd_f32(x)), f16::from_f32(1.0 + 2f32.powi(-10)));
-        assert_eq!(f16::from_f32(round_to_odd_f32(-x)), f16::from_f32(-1.0 - 2f32.powi(-10)));
-        assert_eq!(f16::from_f32(round_to_odd_f32(1e300)), f16::INFINITY);
-        assert_eq!(round_to_odd_f32(0.5), 0.5);
     }
 }

@@ -3,7 +3,6 @@
 //! A transform along several axes is one call. A deferred input is fused into the call: the kernel computes its elements, without a
 //! temporary array where possible.
 
-use half::f16;
 use smallvec::SmallVec;
 
 use crate::arguments::{Axes, IntegerArgument};
@@ -19,6 +18,7 @@ use crate::op::{Family, Op};
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::conj;
 use crate::ops::value::{Args, Value};
+use crate::rounding::to_f16;
 use cuprum_macros::numpy;
 
 super::ops! { Fft after linalg:
@@ -192,7 +192,7 @@ impl Transform {
         let norm = if self.inverse { self.norm.swapped() } else { self.norm };
         let first = if self.kind == FftKind::ComplexToReal { 0 } else { axes.len() - 1 };
         let factor = |(i, &(_, n)): (usize, &AxisLength)| match dtype == DType::F16 && i == first {
-            true => norm.factor(n, |x| f16::from_f64(x).to_f64()),
+            true => norm.factor(n, |x| to_f16(x).to_f64()),
             false => norm.factor(n, |x| x),
         };
         axes.iter().enumerate().map(factor).product()
@@ -487,7 +487,7 @@ mod tests {
     fn factors_of_float16_are_rounded_to_it() {
         let scale = |dtype, axes: &[AxisLength]| Transform::forward(FFT, Norm::Forward).scale(dtype, axes);
         assert_eq!(scale(DType::F64, &[(0, 3)]), 1.0 / 3.0);
-        assert_eq!(scale(DType::F16, &[(0, 3)]), f16::from_f64(1.0 / 3.0).to_f64());
+        assert_eq!(scale(DType::F16, &[(0, 3)]), to_f16(1.0 / 3.0).to_f64());
         assert_eq!(scale(DType::F16, &[(0, 3), (1, 2)]), 1.0 / 6.0);
     }
 }

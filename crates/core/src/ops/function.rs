@@ -14,7 +14,7 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
-use crate::op::{ArgumentType, Op};
+use crate::op::{ArgumentType, MAX_ARITY, Op};
 pub use crate::ops::creation_options::{MemoryOrder, create_from_args, requested_order};
 pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
@@ -118,13 +118,13 @@ impl Function {
         };
         let can_cast = |from: DType, to: DType| from.can_cast_by_rule(to, self.name, &casting);
         can_cast(DType::F64, DType::F64)?;
-        // `dtype=bool` does not convert the operands: comparisons have bool results, but operands of any dtype.
-        if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool) {
+        // Comparisons have bool results, but operands of any dtype.
+        if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool || !self.has_bool_result_of_numbers()) {
             for name in ["x", "x1", "x2"] {
                 let Some(value) = args.get(name).cloned() else { continue };
                 let (from, converted) = match value.operand(self.name)? {
                     Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
-                    Operand::Scalar(s) => (s.weak_promote(dtype), NdArray::scalar_as(s, dtype)?),
+                    Operand::Scalar(s) => (s.weak_promote(dtype), NdArray::scalar_as(s.checked_for(self.name, dtype)?, dtype)?),
                 };
                 if !can_cast(from, dtype)? {
                     let message = format!("cannot convert '{name}' from {from} to {dtype} by the rule '{casting}'");
@@ -149,11 +149,15 @@ impl Function {
                 return Err(Error::dtype(self.name, "no loop has this result dtype", &[result.dtype()]));
             }
             if let Some(mask) = &mask {
-                let otherwise = match out {
-                    Some(out) => out.array(self.name)?,
-                    None => NdArray::scalar_as(0, result.dtype())?.to_device(result.device())?,
+                let kept = match out {
+                    // The elements of `out` that the mask excludes keep their values, so `out` is not converted.
+                    Some(Value::Array(out)) if can_cast(result.dtype(), out.dtype())? => {
+                        result = result.astype(out.dtype())?;
+                        out.clone()
+                    }
+                    // Without `out`. An `out` that the result does not fit is an error of `fit_to_out`.
+                    _ => NdArray::scalar_as(0, result.dtype())?.to_device(result.device())?,
                 };
-                let kept = otherwise.astype(result.dtype())?;
                 let select = Op::by_name("where").ok_or_else(|| Error::value(self.name, "`where` is not an operation"))?;
                 result = elementwise(select, &[mask.into(), result.into(), kept.into()])?;
             }
@@ -174,6 +178,13 @@ impl Function {
             (result, Some(Value::Tuple(outs))) if outs.len() == 1 => finish(result, outs.first()),
             (result, out) => finish(result, out),
         }
+    }
+
+    /// Returns whether the result is bool for operands that are numbers, or the function is a composition, whose rule is unknown.
+    fn has_bool_result_of_numbers(&self) -> bool {
+        let Some((op, rule)) = Op::by_name(self.name).and_then(|op| Some((op, op.0.rule?))) else { return true };
+        let operands = [ArgumentType::Array(DType::F64); MAX_ARITY];
+        rule.resolve_dtypes(self.name, &operands[..op.arity()]).is_ok_and(|signature| signature.result == DType::Bool)
     }
 
     /// Returns an error if an elementwise function converts an operand although the rule `casting` allows no conversion.
@@ -313,7 +324,7 @@ from_value! {
     Op: |value, op, name| match value {
         Value::Str(path) => match Function::find(path).and_then(|function| Op::by_name(function.name)).filter(|op| op.0.rule.is_some()) {
             Some(elementwise) => Ok(elementwise),
-            None => Err(Error::value(op, format!("'{path}' is not an operation of core's table, which the methods of ufuncs need"))),
+            None => Err(Error::value(op, format!("'{path}' is not one elementwise operation, so it has no methods such as reduce"))),
         },
         other => Err(type_error(op, name, "the name of an elementwise function", other)),
     };

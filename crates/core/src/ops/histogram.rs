@@ -14,8 +14,9 @@ use crate::ops::elementwise::{add, divide, greater_equal, logical_and, logical_o
 use crate::ops::manipulation::concat;
 use crate::ops::search::{Side, is_non_decreasing};
 use crate::ops::value::{Args, Value};
+use crate::rounding::round_to_dtype;
+use crate::s;
 use crate::scalar::Scalar;
-use crate::{bf16, f16, s};
 use cuprum_macros::numpy;
 
 super::ops! { Histogram after search:
@@ -395,13 +396,8 @@ fn is_non_decreasing_to_nan(edges: &NdArray) -> Result<bool> {
 /// One copy to the device takes less time than several small kernels.
 fn linspace_on_host(op: Op, low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let step = (high - low) / count as f64;
-    let rounded = |edge: f64| match dtype {
-        DType::F32 => edge as f32 as f64,
-        DType::F16 => f16::from_f64(edge).to_f64(),
-        DType::BF16 => bf16::from_f64(edge).to_f64(),
-        _ => edge,
-    };
-    let edges: Vec<f64> = (0..=count).map(|i| rounded(if i < count { i as f64 * step + low } else { high })).collect();
+    let edge = |i: usize| if i < count { i as f64 * step + low } else { high };
+    let edges: Vec<f64> = (0..=count).map(|i| round_to_dtype(edge(i), dtype)).collect();
     if edges.windows(2).any(|pair| pair[0] >= pair[1]) {
         return Err(too_many_bins(op, count));
     }

@@ -139,10 +139,14 @@ fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Initial
         Some(mask) => fill_masked_out(name, a, value, mask, reduction.identity.of(value))?,
     };
     let Some(initial) = selection.initial else { return reduce(op, &selected, &plain, value, out) };
-    let initial = initial.checked_for(name, out)?;
+    let initial = initial.checked_element(name, out)?;
     if a.size() > 0 || reduction.allows_empty {
-        let initial = super::creation::full_on_device(a.device(), &[], initial, out)?;
-        return crate::expr::elementwise(combine, &[reduce(op, &selected, &plain, value, out)?.into(), initial.into()]);
+        // A sum of 16-bit floats is rounded once, after the initial value has been added.
+        let wide = reduction.accumulator.of(out);
+        let value = if wide == out { value } else { wide };
+        let initial = super::creation::full_on_device(a.device(), &[], initial, wide)?;
+        let reduced = reduce(op, &selected, &plain, value, wide)?;
+        return crate::expr::elementwise(combine, &[reduced.into(), initial.into()])?.astype(out);
     }
     // Without elements, reducing by `op` would be an error. A sum has the shape of the result; its elements are not used.
     let shape = reduce(SUM, &selected, &plain, value, value)?;

@@ -5,6 +5,7 @@ use num_complex::Complex;
 
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::rounding::{to_bf16, to_f16};
 
 /// A weakly typed scalar, like Python's `True`, `2`, `2.0` or `2j` in NumPy 2.
 ///
@@ -150,8 +151,8 @@ impl Scalar {
             DType::U16 => int!(u16),
             DType::U32 => int!(u32),
             DType::U64 => int!(u64),
-            DType::F16 => write_bytes(&mut out, &f16::from_f64(self.as_f64()).to_le_bytes()),
-            DType::BF16 => write_bytes(&mut out, &bf16::from_f64(self.as_f64()).to_le_bytes()),
+            DType::F16 => write_bytes(&mut out, &to_f16(self.as_f64()).to_le_bytes()),
+            DType::BF16 => write_bytes(&mut out, &to_bf16(self.as_f64()).to_le_bytes()),
             DType::F32 => write_bytes(&mut out, &(self.as_f64() as f32).to_le_bytes()),
             DType::F64 => write_bytes(&mut out, &self.as_f64().to_le_bytes()),
             DType::C64 => {

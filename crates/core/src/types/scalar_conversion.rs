@@ -6,6 +6,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use crate::error::{Error, Result};
+use crate::rounding::{to_bf16, to_f16};
 use crate::scalar::Scalar;
 
 /// Calls a macro with every number type that converts from and to a [`Scalar`].
@@ -95,8 +96,8 @@ macro_rules! floats {
 floats! {
     f32: |v| v as f32, |x| x as f32;
     f64: |v| v as f64, |x| x;
-    f16: |v| f16::from_f64(v as f64), |x| f16::from_f64(x);
-    bf16: |v| bf16::from_f64(v as f64), |x| bf16::from_f64(x);
+    f16: |v| to_f16(v as f64), |x| to_f16(x);
+    bf16: |v| to_bf16(v as f64), |x| to_bf16(x);
 }
 
 macro_rules! complex {

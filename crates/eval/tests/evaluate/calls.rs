@@ -255,6 +255,18 @@ fn casting_and_integer_dtypes() {
         ("ldexp(1.0, i, casting='no')", "array([4. , 1. , 0.5])"),
         ("x = zeros(1, int); concatenate([[1.5]], out=x, casting='unsafe'); x", "array([1])"),
         ("x = zeros(1, int); add([1.5], [1], out=x, casting='unsafe'); x", "array([2])"),
+        ("x = array([2**53 + 1, 5]); greater([1, 2], 0, out=x, where=[False, True]); x", "array([9007199254740993,                1])"),
+        ("x = array([1e300, .1]); y = array([1, 3], 'f4'); multiply(y, y, out=x, where=y == 3); x", "array([1.e+300, 9.e+000])"),
+        (
+            "multiply([1, 2], [3, 0], dtype=bool, casting='unsafe'), less([1, 2], 2, dtype=bool)",
+            "(array([ True, False]), array([ True, False]))",
+        ),
+        ("x = array([1+2j, 3j]); add([1., 2.], [1., 2.], out=x, where=[False, True]); x", "array([1.+2.j, 4.+0.j])"),
+        (
+            "full(1, 1 + 2**-11 + 2**-50, dtype='f2'), ones(1, 'f2') < 1 + 2**-11 + 2**-50",
+            "(array([1.001], dtype=float16), array([ True]))",
+        ),
+        ("sum(array([60000, 60000], 'f2'), initial=-60000), sum(arange(3), initial=2.5)", "(array(6.e+04, dtype=float16), array(5))"),
         ("mean([True, False], dtype=bool), mean([0.5, -0.5], dtype=bool)", "(array(True), array(True))"),
         (
             "mean([[1, 2], [3, 5]], axis=1, dtype=int), mean([1.5, 2.5], dtype=int), mean([-7, -8], dtype=int)",

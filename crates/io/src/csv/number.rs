@@ -1,5 +1,6 @@
 //! Parsing of numbers in text.
 
+use cuprum_core::rounding::{to_bf16, to_f16};
 use cuprum_core::{Complex, Element, bf16, f16};
 
 /// An element type that can be read from text.
@@ -27,15 +28,15 @@ macro_rules! floats {
 floats!(f32, f64);
 
 macro_rules! small_floats {
-    ($($t:ty),*) => {$(
+    ($($t:ty: $convert:path),*) => {$(
         impl Number for $t {
             fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
-                f64::parse_prefix(text).map(|(value, len)| (<$t>::from_f64(value), len))
+                f64::parse_prefix(text).map(|(value, len)| ($convert(value), len))
             }
         }
     )*};
 }
-small_floats!(f16, bf16);
+small_floats!(f16: to_f16, bf16: to_bf16);
 
 macro_rules! integers {
     ($($t:ty),*) => {$(

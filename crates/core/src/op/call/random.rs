@@ -3,6 +3,7 @@
 use super::request::Request;
 use crate::dtype::DType;
 use crate::op::Family;
+use crate::rounding::{round_to_dtype, to_bf16, to_f16};
 use crate::{bf16, f16};
 
 /// Draws from Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
@@ -136,22 +137,17 @@ pub struct UniformScaling {
 impl UniformScaling {
     /// Returns the scaling to `[low, high)` in a floating `dtype`, or `None` if an end is not finite in `dtype`.
     pub fn new(low: f64, high: f64, dtype: DType) -> Option<UniformScaling> {
-        let round = |x: f64| match dtype {
-            DType::F64 => x,
-            DType::F32 => (x as f32).into(),
-            DType::F16 => f16::from_f64(x).into(),
-            _ => bf16::from_f64(x).into(),
-        };
-        if !round(low).is_finite() || !round(high).is_finite() {
+        let rounded_low = round_to_dtype(low, dtype);
+        if !rounded_low.is_finite() || !round_to_dtype(high, dtype).is_finite() {
             return None;
         }
         let below = match dtype {
             DType::F64 => high.next_down(),
             DType::F32 => (high as f32).next_down().into(),
-            DType::F16 => f16::from_bits(bits_of_next_below(f16::from_f64(high).to_bits())).into(),
-            _ => bf16::from_bits(bits_of_next_below(bf16::from_f64(high).to_bits())).into(),
+            DType::F16 => f16::from_bits(bits_of_next_below(to_f16(high).to_bits())).into(),
+            _ => bf16::from_bits(bits_of_next_below(to_bf16(high).to_bits())).into(),
         };
-        let limit = if low < high { below.max(round(low)) } else { round(low) };
+        let limit = if low < high { below.max(rounded_low) } else { rounded_low };
         // Random numbers of dtype float16 and bfloat16 are scaled to the range in float32, like those of float32.
         let (round, max) = if dtype == DType::F64 { (None, f64::MAX) } else { (Some(|x: f64| f64::from(x as f32)), f32::MAX.into()) };
         let [low, high] = [low, high].map(|x| round.map_or(x, |round| round(x)));
