@@ -205,7 +205,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
     let one = |(matrix, basis, values, memory): &mut GeneralScratch<T::Wide>, v: &mut [Complex<f64>], index, w: &mut [T::Eigenvalue]| {
         let failed = |failure: LinAlgFailure| Failure::Matrix(index, failure);
         a.copy_converted(index, matrix, T::widen);
-        let Some(scale) = PowerOfTwoScale::scale_into_range(matrix) else { return Err(failed(NotFinite)) };
+        let Some(scale) = PowerOfTwoScale::scale_for_eigenvectors(matrix) else { return Err(failed(NotFinite)) };
         if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {
             return Err(failed(EigenvaluesDiverge));
         }

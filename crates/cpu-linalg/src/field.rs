@@ -102,6 +102,14 @@ impl<R: Float> PowerOfTwoScale<R> {
         PowerOfTwoScale::scale_from(values, R::one())
     }
 
+    /// Scales as [`PowerOfTwoScale::scale_into_range`] does, but to at least the reciprocal of the machine epsilon.
+    ///
+    /// When faer computes eigenvectors, it replaces small determinants of 2x2 blocks by the product of epsilon and the norm. A determinant is
+    /// quadratic in the matrix, so for a smaller norm this also replaces determinants of well separated eigenvalues.
+    pub(crate) fn scale_for_eigenvectors<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
+        PowerOfTwoScale::scale_from(values, R::epsilon().recip())
+    }
+
     /// Divides `values` if the largest magnitude is below or above LAPACK's limits, so that it is near the limit. Returns `None` if a value
     /// is infinite or NaN.
     pub(crate) fn scale_extremes<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {

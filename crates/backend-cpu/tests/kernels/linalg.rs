@@ -279,6 +279,31 @@ fn defective_matrices() {
     }
 }
 
+/// Eigenvectors of pairs of complex eigenvalues far below the norm, and of equal pairs with one eigenvector each.
+#[test]
+fn pairs_of_complex_eigenvalues() {
+    let small = array![
+        [1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 1e-9, 2e-9, 3e-9, 1e-9],
+        [0.0, -3e-9, 1e-9, 4e-9, 2e-9],
+        [0.0, 0.0, 0.0, 5e-9, 2e-9],
+        [0.0, 0.0, 0.0, -7e-9, 5e-9]
+    ];
+    let equal = |n: usize| {
+        let element = |k: usize| match (k / n, k % n) {
+            (i, j) if i / 2 == j / 2 => [0.0, 2.0, -0.5, 0.0][i % 2 * 2 + j % 2],
+            (i, j) => f64::from(u8::from(j == i + 2)),
+        };
+        NdArray::from_vec((0..n * n).map(element).collect::<Vec<f64>>(), [n, n]).unwrap()
+    };
+    for a in [small, equal(4), equal(10), equal(40)] {
+        let (w, v) = eig(&a).unwrap();
+        let residual = a.astype(DType::C128).unwrap().matmul(&v).unwrap() - &v * &w;
+        let worst = residual.abs().unwrap().to_vec::<f64>().unwrap().into_iter().fold(0.0, f64::max);
+        assert!(worst <= 30.0 * a.shape()[0] as f64 * f64::EPSILON, "{a}: {worst}");
+    }
+}
+
 #[test]
 fn subnormal_numbers() {
     let a = array![[1e-162, 0.0, 0.0], [0.0, 1.3e-160, 0.0], [0.0, 0.0, 1e300]];
