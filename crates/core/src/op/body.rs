@@ -89,7 +89,7 @@ impl GenericBound {
     pub(crate) fn resolve_dtypes(self, op: &'static str, types: &[ArgumentType]) -> Result<(DType, DType)> {
         let dtype = if types.is_empty() { DType::F64 } else { result_type(types) };
         let is_float32 = match self {
-            GenericBound::Single => dtype.can_cast_safe(DType::F32),
+            GenericBound::Single => cast_safely_to_float32(types),
             _ => !types.is_empty() && types.iter().all(|of| matches!(of, ArgumentType::Array(DType::F32))),
         };
         let refuse = |what: &str| Err(Error::dtype(op, format!("takes {what}"), &[dtype]));
@@ -105,6 +105,17 @@ impl GenericBound {
         };
         Ok((if matches!(own, DType::F16 | DType::BF16) { DType::F32 } else { own }, own))
     }
+}
+
+/// Returns whether each argument casts safely to float32. int16 and uint16 do, but not the dtype to which both promote.
+fn cast_safely_to_float32(types: &[ArgumentType]) -> bool {
+    let arrays = || types.iter().filter_map(|of| if let ArgumentType::Array(dtype) = of { Some(*dtype) } else { None });
+    let casts = |dtype: DType| dtype.can_cast_safe(DType::F32);
+    types.iter().all(|of| match of {
+        ArgumentType::Array(dtype) => casts(*dtype),
+        ArgumentType::Weak(_) if arrays().next().is_none() => casts(result_type(types)),
+        ArgumentType::Weak(s) => arrays().any(|dtype| casts(s.weak_promote(dtype))),
+    })
 }
 
 impl Body {
