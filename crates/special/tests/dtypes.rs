@@ -1,6 +1,7 @@
 //! The dtypes of results, by SciPy's rules and by the keyword `dtype`.
 
-use cuprum_core::{DType, Result, ones};
+use cuprum_core::function::Function;
+use cuprum_core::{DType, NdArray, Result, Value, ones};
 use cuprum_special as special;
 
 #[test]
@@ -13,5 +14,29 @@ fn each_argument_casts_safely_to_float32() -> Result<()> {
     }
     assert_eq!(special::huber(&u16, ones(1, DType::I32)?)?.dtype(), DType::F64);
     assert_eq!(special::huber(&i8, 1.0)?.dtype(), DType::F64);
+    Ok(())
+}
+
+/// Calls a function as `eval` does, with the keywords `dtype` and `casting`.
+fn call(path: &str, args: &[&NdArray], dtype: DType, casting: &str) -> Result<NdArray> {
+    let function = Function::find(path).unwrap_or_else(|| panic!("{path} is not declared"));
+    let args = args.iter().map(|a| Value::Array((*a).clone())).collect();
+    let keywords = vec![("dtype".to_owned(), Value::DType(dtype)), ("casting".to_owned(), Value::Str(casting.to_owned()))];
+    function.call(args, keywords)?.array("call")
+}
+
+#[test]
+fn the_keyword_dtype_converts_all_arguments() -> Result<()> {
+    let (x, n) = (NdArray::from_slice(&[0.5, 0.25])?, NdArray::from_slice(&[1, 5])?);
+    assert_eq!(call("special.gamma", &[&x], DType::F32, "same_kind")?.to_vec::<f32>()?, [1.7724539, 3.6256099]);
+    assert_eq!(call("special.gamma", &[&n], DType::F32, "same_kind")?.to_vec::<f32>()?, [1.0, 24.0]);
+    assert_eq!(call("special.gamma", &[&x.astype(DType::F32)?], DType::F64, "safe")?.dtype(), DType::F64);
+    for path in ["special.xlogy", "special.jv", "special.beta"] {
+        assert_eq!(call(path, &[&x, &n], DType::F32, "same_kind")?.dtype(), DType::F32, "{path}");
+    }
+    assert_eq!(call("special.betainc", &[&x, &x, &x], DType::F32, "same_kind")?.dtype(), DType::F32);
+    for (dtype, casting) in [(DType::F32, "safe"), (DType::I32, "same_kind"), (DType::F16, "same_kind")] {
+        assert!(call("special.gamma", &[&x], dtype, casting).is_err(), "{dtype} {casting}");
+    }
     Ok(())
 }

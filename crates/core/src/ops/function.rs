@@ -109,6 +109,12 @@ impl Function {
         self.parameters.text.ends_with("casting='same_kind', order='K', dtype=None")
     }
 
+    /// Returns the names of an elementwise function's operands, which are its positional-only parameters.
+    fn operand_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let parameters = self.parameters.parsed();
+        parameters.list.iter().take(parameters.positional_only).map(|p| p.name)
+    }
+
     /// Calls an elementwise function: converts the operands to `dtype`, and applies `where` and `order` to the result.
     fn call_ufunc(&self, args: &mut Args) -> Result<Value> {
         let dtype = args.dtype("dtype")?;
@@ -120,7 +126,7 @@ impl Function {
         can_cast(DType::F64, DType::F64)?;
         // Comparisons have bool results, but operands of any dtype.
         if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool || !self.has_bool_result_of_numbers()) {
-            for name in ["x", "x1", "x2"] {
+            for name in self.operand_names() {
                 let Some(value) = args.get(name).cloned() else { continue };
                 let (from, converted) = match value.operand(self.name)? {
                     Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
@@ -189,7 +195,7 @@ impl Function {
 
     /// Returns an error if an elementwise function converts an operand although the rule `casting` allows no conversion.
     fn check_no_conversion(&self, args: &Args, casting: &str) -> Result<()> {
-        let operands = ["x", "x1", "x2"].into_iter().filter_map(|name| args.get(name));
+        let operands = self.operand_names().filter_map(|name| args.get(name));
         let types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
         // `ldexp` has no common dtype of its operands.
         let converts = |op: &Op| op.name() != "ldexp" && op.arity() == types.len();
