@@ -6,6 +6,24 @@ with_zeta! {
     // Coefficients of u zeta(1 + u) in powers of u, for -5/4 <= u <= 3/2.
     const ZETA: [f64; 16] = [1.0, 0.5772156649015329, 0.07281584548367674, -0.004845181596435903, -0.00034230573671736625, 9.689041939279396e-05, -6.611031810050691e-06, -3.3162408604178477e-07, 1.0462094361530603e-07, -8.733225255334547e-09, 9.478619610045523e-11, 5.658988018438352e-11, -6.771567921160455e-12, 3.4695622803540116e-13, 5.656948861992641e-15, -2.0621761168577598e-15];
 
+    /// Returns `gamma(n + 1) / x^(n + 1) * factor` for n >= 140 and x > 0, by Stirling's formula.
+    #[helper]
+    fn factorial_over_power(n: f64, x: f64, factor: f64) -> f64 {
+        // `product + rest` is e x, with e as the sum of two doubles.
+        let product = 2.718281828459045 * x;
+        let rest = 2.718281828459045.mul_add(x, -product) + 1.4456468917292502e-16 * x;
+        let quotient = n / product;
+        let exponent = n * quotient.ln();
+        if exponent.abs() > 2000.0 {
+            return if exponent > 0.0 { INFINITY } else { 0.0 };
+        }
+        // Corrects the power for the relative error of the quotient.
+        let error = (quotient.mul_add(-product, n) - quotient * rest) / n;
+        let correction = n.mul_add(error, stirling_rest(n)).exp();
+        let half = quotient.powf(0.5 * n);
+        half * (2.5066282746310005024158 * n.sqrt() / x * factor * correction) * half
+    }
+
     /// Returns Riemann's zeta function.
     #[helper]
     fn riemann(s: f64) -> f64 {
@@ -23,17 +41,16 @@ with_zeta! {
             let sine = sin_pi(0.5 * s);
             return if sine == 0.0 { 0.0 } else { sine * INFINITY };
         }
-        // Uses the functional equation. If gamma(1 - s) or (2 pi)^s overflows or underflows, Stirling's formula computes their product.
-        let other = 1.0 - s;
-        let even = if s < -1.5 { hurwitz_positive(other, 1.0) } else { (-s).polynomial(ZETA) / -s };
+        // Uses the functional equation.
+        let n = -s;
+        let even = if s < -1.5 { hurwitz_positive(1.0 + n, 1.0) } else { n.polynomial(ZETA) / n };
         // The last factor corrects the power of 2 pi for the rounding error of 2 pi.
         let sine = 0.318309886183790671538 * sin_pi(0.5 * s) * even * s.mul_add(3.8981718325193755e-17, 1.0);
-        if s > -140.0 {
-            return TAU.powf(s) * gamma_positive(other) * sine;
+        if n < 140.0 {
+            // gamma(1 + n) as a product, because 1 + n is rounded.
+            return TAU.powf(s) * (n * gamma_positive(n)) * sine;
         }
-        let half = other.powf(0.5 * (other - 0.5)) * (-0.5 * other).exp() * TAU.powf(0.5 * s);
-        let factor = 2.5066282746310005024158 * (1.0 / other).polynomial(GAMMA_STAR);
-        half * (sine * factor) * half
+        factorial_over_power(n, TAU, TAU * sine)
     }
 
     #[helper]
@@ -41,22 +58,24 @@ with_zeta! {
         if n == 0.0 {
             return digamma_f64(x);
         }
-        if n < 0.0 || n != n.floor() || n.is_nan() {
+        if n < 0.0 || n != n.floor() || !n.is_finite() {
             return NAN;
         }
         let sign = -parity_sign(n);
-        if x <= 0.0 || x == INFINITY || x.is_nan() {
+        if x == INFINITY {
+            return sign * 0.0;
+        }
+        if x <= 0.0 || x.is_nan() {
             return sign * gamma_positive(n + 1.0) * hurwitz(n + 1.0, x);
+        }
+        let scaled = hurwitz_scaled(n + 1.0, x);
+        if n >= 140.0 {
+            return sign * factorial_over_power(n, x, scaled);
         }
         // One of gamma(n + 1) and zeta may overflow where the other underflows. Each is therefore multiplied by the square root of x^-(n +
         // 1).
         let half = x.powf(-0.5 * (n + 1.0));
-        let zeta = half * hurwitz_scaled(n + 1.0, x);
-        if n < 140.0 || n > 1e6 {
-            return sign * (gamma_positive(n + 1.0) * half) * zeta;
-        }
-        let count = (n - 138.0) as i64;
-        sign * (gamma_stirling(n + 1.0 - count as f64) * half) * (zeta * falling_product(n + 1.0, count))
+        sign * (gamma_positive(n + 1.0) * half) * (half * scaled)
     }
 
     /// Returns Riemann's zeta function.

@@ -1,4 +1,4 @@
-//! Arguments for which a factor of the result overflows, underflows or loses digits. The values are SciPy's.
+//! Arguments for which a factor of the result overflows, underflows or loses digits. The values are SciPy's or those of mpmath.
 
 use cuprum_core::{DType, NdArray, Result, zeros};
 use cuprum_special as special;
@@ -6,7 +6,7 @@ use cuprum_special as special;
 #[test]
 fn values_far_from_the_mean() -> Result<()> {
     let inf = f64::INFINITY;
-    let cases: Vec<(&str, NdArray, f64)> = vec![
+    check(vec![
         ("gammainc", special::gammainc(10.0, 1e-3)?, 2.753227859428452e-37),
         ("gammainc", special::gammainc(20.0, 1e-12)?, 4.1103176233083764e-259),
         ("gammainc", special::gammainc(3.0, 1e250)?, 1.0),
@@ -22,7 +22,30 @@ fn values_far_from_the_mean() -> Result<()> {
         ("iv", special::iv(170.0, 1e4)?, inf),
         ("zeta", special::zeta(2.0, Some(1e200))?, 1e-200),
         ("logsumexp", special::logsumexp(&zeros(0, DType::F64)?, (), None)?, -inf),
-    ];
+    ])
+}
+
+#[test]
+fn zeta_and_polygamma() -> Result<()> {
+    check(vec![
+        ("zeta(-300)", special::zeta(-300.0, None::<f64>)?, 0.0),
+        ("zeta(-256)", special::zeta(-256.0, None::<f64>)?, 0.0),
+        ("zeta(-255.5)", special::zeta(-255.5, None::<f64>)?, 1.401011708795898e301),
+        ("zeta(-257)", special::zeta(-257.0, None::<f64>)?, -5.17549774703668e303),
+        ("zeta(2, -1e-16)", special::zeta(2.0, Some(-1e-16))?, 1e32),
+        ("zeta(3, -1e-17)", special::zeta(3.0, Some(-1e-17))?, -1e51),
+        ("zeta(41, -2.5)", special::zeta(41.0, Some(-2.5))?, 4.934290736177757e-23),
+        ("polygamma(1, -1e-15)", special::polygamma(1, -1e-15)?, 1e30),
+        ("polygamma(240, 1000)", special::polygamma(240, 1000.0)?, -1.906508177093419e-254),
+        ("polygamma(260, 300)", special::polygamma(260, 300.0)?, -1.95646829041441e-130),
+        ("polygamma(500, 100)", special::polygamma(500, 100.0)?, -1.2285417212563916e132),
+        ("polygamma(1000, 0.5)", special::polygamma(1000, 0.5)?, f64::NEG_INFINITY),
+        ("polygamma(1e6, 367900)", special::polygamma(1_000_000, 367_900.0)?, -3.919927832268393e-27),
+        ("polygamma(300, inf)", special::polygamma(300, f64::INFINITY)?, 0.0),
+    ])
+}
+
+fn check(cases: Vec<(&str, NdArray, f64)>) -> Result<()> {
     for (name, result, want) in cases {
         let got = result.item_as::<f64>()?;
         assert!(got == want || (got / want - 1.0).abs() < 1e-12, "{name}: {got:e}, not {want:e}");

@@ -135,9 +135,14 @@ macro_rules! with_zeta {
                 if s != s.floor() {
                     return NAN;
                 }
-                // For an integer s, the terms with q + k < 0 form another Hurwitz zeta sum, up to the sign.
+                // For an integer s, the terms with q + k < 0 form another Hurwitz zeta sum, up to the sign. For -1/2 < q < 0, `fraction`
+                // is rounded but `rest` is exact.
                 let fraction = q - q.floor();
-                let rest = 1.0 - fraction;
+                let rest = q.ceil() - q;
+                if fraction == rest && parity_sign(s) < 0.0 {
+                    // Each term with q + k < 0 cancels another one.
+                    return hurwitz_positive(s, 1.0 - q);
+                }
                 let left = hurwitz_positive(s, rest) - hurwitz_positive(s, 1.0 - q);
                 hurwitz_positive(s, fraction) + parity_sign(s) * left
             }
