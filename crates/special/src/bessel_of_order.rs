@@ -42,6 +42,9 @@ with_gamma! {
         }
         // Stirling's formula, with a correction for the rounding error of the quotient.
         let quotient = half / v;
+        if quotient == 0.0 {
+            return 0.0;
+        }
         let rest = v * (quotient.mul_add(-v, half) / half) - stirling_rest(v);
         let power = quotient.powf(0.5 * v) * (0.5 * v).exp();
         power * (rest.exp() * factor * 0.398942280401432677940 / v.sqrt()) * power
@@ -226,7 +229,8 @@ with_gamma! {
         if x > 25.0 + 0.5 * v * v {
             return j_hankel(v, x);
         }
-        if v.max(x) > 40000.0 {
+        // Each recurrence takes at least v steps.
+        if v > 40000.0 {
             return NAN;
         }
         if v > x || x < 60.0 {
@@ -293,7 +297,7 @@ with_gamma! {
 
     /// Returns the Bessel function of the first kind of real order v (`scipy.special.jv`), elementwise.
     ///
-    /// If v is not an integer, the result is NaN for negative z, and for 0 < z < 4 if v is below -170. It is also NaN for some v or z above
+    /// If v is not an integer, the result is NaN for negative z, and for 0 < z < 4 if v is below -170. It is also NaN for some v above
     /// 40,000 in magnitude. `docs/special.md` lists these limits.
     ///
     /// # Errors

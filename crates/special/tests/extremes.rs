@@ -45,6 +45,17 @@ fn zeta_and_polygamma() -> Result<()> {
     ])
 }
 
+#[test]
+fn bessel_functions() -> Result<()> {
+    check(vec![
+        ("jv(500, 5e4)", special::jv(500.0, 5e4)?, 0.003540073809406169),
+        ("jv(1000, 1e5)", special::jv(1000.0, 1e5)?, 0.0012831781125024805),
+        ("jv(300, 5e-324)", special::jv(300.0, 5e-324)?, 0.0),
+        ("jv(-250, 5e-324)", special::jv(-250.0, 5e-324)?, 0.0),
+        ("iv(170, 5e-324)", special::iv(170.0, 5e-324)?, 0.0),
+    ])
+}
+
 fn check(cases: Vec<(&str, NdArray, f64)>) -> Result<()> {
     for (name, result, want) in cases {
         let got = result.item_as::<f64>()?;
