@@ -56,6 +56,18 @@ fn bessel_functions() -> Result<()> {
     ])
 }
 
+#[test]
+fn quantiles_of_subnormal_probabilities() -> Result<()> {
+    check(vec![
+        ("gammaincinv(1000, 1e-315)", special::gammaincinv(1000.0, 1e-315)?, 223.68708404438246),
+        ("gammaincinv(1e4, 5e-324)", special::gammaincinv(1e4, 5e-324)?, 6629.606484352349),
+        ("gammainccinv(172, 1e-310)", special::gammainccinv(172.0, 1e-310)?, 1217.0541541913706),
+        ("gammainccinv(0.5, 1e-320)", special::gammainccinv(0.5, 1e-320)?, 732.9556523387926),
+        ("gammainccinv(1e-5, 5e-3)", special::gammainccinv(1e-5, 5e-3)?, 1.1412914567453435e-218),
+        ("gammainccinv(1e-100, 1e-20)", special::gammainccinv(1e-100, 1e-20)?, 0.0),
+    ])
+}
+
 fn check(cases: Vec<(&str, NdArray, f64)>) -> Result<()> {
     for (name, result, want) in cases {
         let got = result.item_as::<f64>()?;

@@ -25,9 +25,18 @@ macro_rules! with_incomplete_gamma {
                 exponent.exp() * 0.398942280401432677940 / a.sqrt()
             }
 
-            /// Returns P(a, x) by its power series.
+            /// Returns the logarithm of x^a exp(-x) / gamma(a + 1).
             #[helper]
-            fn gamma_series(a: f64, x: f64) -> f64 {
+            fn log_gamma_term(a: f64, x: f64) -> f64 {
+                if a < 10.0 {
+                    return a * x.ln() - x - gammaln_positive(a + 1.0);
+                }
+                a * log_minus_difference(x / a, (x - a) / a) - stirling_rest(a) - 0.5 * a.ln() - 0.918938533204672741780
+            }
+
+            /// Returns the power series of P(a, x), without the factor `gamma_term(a, x)`.
+            #[helper]
+            fn gamma_series_sum(a: f64, x: f64) -> f64 {
                 let mut sum: f64 = 1.0;
                 let mut term: f64 = 1.0;
                 let mut n = a;
@@ -39,13 +48,19 @@ macro_rules! with_incomplete_gamma {
                         break;
                     }
                 }
-                gamma_term(a, x) * sum
+                sum
             }
 
-            /// Returns Q(a, x) by its continued fraction, evaluated by Lentz's method (NIST Digital Library of Mathematical Functions,
-            /// 8.9.2).
+            /// Returns P(a, x) by its power series.
             #[helper]
-            fn gamma_fraction(a: f64, x: f64) -> f64 {
+            fn gamma_series(a: f64, x: f64) -> f64 {
+                gamma_term(a, x) * gamma_series_sum(a, x)
+            }
+
+            /// Returns the continued fraction of Q(a, x) (NIST Digital Library of Mathematical Functions, 8.9.2) by Lentz's method, without
+            /// the factor `a * gamma_term(a, x)`.
+            #[helper]
+            fn gamma_fraction_ratio(a: f64, x: f64) -> f64 {
                 let mut b = x + 1.0 - a;
                 let mut c = 1e300;
                 let mut d = 1.0 / b;
@@ -63,12 +78,19 @@ macro_rules! with_incomplete_gamma {
                         break;
                     }
                 }
-                a * gamma_term(a, x) * h
+                h
             }
 
-            /// Returns Q for mu >= 0 and P for mu < 0, by Temme's uniform expansion for a >= 64 and |mu| <= 0.4, where mu = (x - a) / a.
+            /// Returns Q(a, x) by its continued fraction.
             #[helper]
-            fn gamma_uniform(a: f64, mu: f64) -> f64 {
+            fn gamma_fraction(a: f64, x: f64) -> f64 {
+                a * gamma_term(a, x) * gamma_fraction_ratio(a, x)
+            }
+
+            /// Returns Temme's uniform expansion of Q for mu >= 0 and of P for mu < 0, without the factor `exp(a * log1p_minus_x(mu))`, for
+            /// a >= 64 and |mu| <= 0.4, where mu = (x - a) / a.
+            #[helper]
+            fn gamma_uniform_tail(a: f64, mu: f64) -> f64 {
                 let half = -log1p_minus_x(mu);
                 let eta = (2.0 * half).sqrt().copysign(mu);
                 let w = 1.0 / a;
@@ -78,8 +100,23 @@ macro_rules! with_incomplete_gamma {
                 }
                 let rest = sum * 0.398942280401432677940 / a.sqrt();
                 let y = (a * half).sqrt();
-                let tail = 0.5 * erfcx_positive(y) + if mu < 0.0 { -rest } else { rest };
-                (-a * half).exp() * tail
+                0.5 * erfcx_positive(y) + if mu < 0.0 { -rest } else { rest }
+            }
+
+            /// Returns Q for mu >= 0 and P for mu < 0, by Temme's uniform expansion.
+            #[helper]
+            fn gamma_uniform(a: f64, mu: f64) -> f64 {
+                (a * log1p_minus_x(mu)).exp() * gamma_uniform_tail(a, mu)
+            }
+
+            /// Returns the quotient of P(a, x) if `lower`, otherwise Q(a, x), and `a * gamma_term(a, x)`, for results near 0.
+            #[helper]
+            fn gamma_ratio(a: f64, x: f64, lower: bool) -> f64 {
+                let mu = (x - a) / a;
+                if a >= 64.0 && mu.abs() <= 0.4 && lower == (mu < 0.0) {
+                    return gamma_uniform_tail(a, mu) * stirling_rest(a).exp() * (2.5066282746310005024158 / a.sqrt());
+                }
+                if lower { gamma_series_sum(a, x) / a } else { gamma_fraction_ratio(a, x) }
             }
 
             /// Returns Q(a, x) for a <= 1 and x <= 1.1, where P may be near 1.
@@ -152,7 +189,8 @@ macro_rules! with_incomplete_gamma {
             /// Returns the starting value of [`gamma_quantile`]: an approximate x with P(a, x) = p and Q(a, x) = q = 1 - p.
             #[helper]
             fn gamma_quantile_start(a: f64, p: f64, q: f64) -> f64 {
-                let small = ((p.ln() + gammaln_positive(a + 1.0)) / a).exp();
+                let log_p = if q < p { (-q).ln_1p() } else { p.ln() };
+                let small = ((log_p + gammaln_positive(a + 1.0)) / a).exp();
                 if a < 0.7 {
                     return small;
                 }
@@ -181,19 +219,27 @@ macro_rules! with_incomplete_gamma {
                 }
                 let mut x = gamma_quantile_start(a, p, q);
                 let lower = p <= 0.5 || a < 0.7 && p < 0.95;
+                let wanted = if lower { p } else { q };
+                // Near the smallest normal number, logarithms keep digits that P and Q lose. For small a, they would lose digits of x.
+                let by_logarithms = wanted < 1e-290 && (a >= 10.0 || !lower);
                 for _ in 0..60 {
                     if !(x > 1e-308) {
                         break;
                     }
                     // `dP/dx = a * gamma_term(a, x) / x`.
-                    let slope = a * gamma_term(a, x);
+                    let mut step = 0.0;
+                    let mut value = 1.0;
+                    if by_logarithms {
+                        let ratio = gamma_ratio(a, x, lower);
+                        step = (log_gamma_term(a, x) + (a * ratio).ln() - wanted.ln()) * ratio;
+                    } else {
+                        value = gamma_lower_or_upper(a, x, lower);
+                        step = (value / wanted).ln() * (value / (a * gamma_term(a, x)));
+                    }
                     let mut next = x;
                     if lower {
-                        let value = gamma_lower_or_upper(a, x, true);
-                        next = x * ((p / value).ln() * (value / slope)).max(-40.0).min(40.0).exp();
+                        next = x * (-step).max(-40.0).min(40.0).exp();
                     } else {
-                        let value = gamma_lower_or_upper(a, x, false);
-                        let step = (value / q).ln() * (value / slope);
                         // Q underflows to 0 where x is far too large.
                         next = if value == 0.0 { 0.5 * x } else { x + (x * step).max(-0.9 * x).min(10.0 * x + 10.0) };
                     }
