@@ -85,11 +85,12 @@ kernel! {
         }
         for _ in 0..40 {
             // f = w - z exp(-w), and f' = 1 + z exp(-w) = 1 + w - f.
-            let shrink = (-wr).exp();
-            let c = wi.cos() * shrink;
-            let s = -wi.sin() * shrink;
-            let fr = wr - (zr * c - zi * s);
-            let fi = wi - (zr * s + zi * c);
+            // exp(-w) overflows for |z| below 1e-307. Its square root multiplies z twice.
+            let root = (-0.5 * wr).exp();
+            let c = wi.cos() * root;
+            let s = -wi.sin() * root;
+            let fr = wr - (zr * root * c - zi * root * s);
+            let fi = wi - (zr * root * s + zi * root * c);
             // Halley's step f / (w + 1 - f (w + 2) / (2 w + 2)), for w exp(w) - z.
             let hr = quotient_re(wr + 2.0, wi, 2.0 * wr + 2.0, 2.0 * wi);
             let hi = quotient_im(wr + 2.0, wi, 2.0 * wr + 2.0, 2.0 * wi);

@@ -68,6 +68,14 @@ fn quantiles_of_subnormal_probabilities() -> Result<()> {
     ])
 }
 
+#[test]
+fn lambertw_of_subnormal_numbers() -> Result<()> {
+    check(vec![
+        ("lambertw(-1e-310, -1)", cuprum_core::real(special::lambertw(-1e-310, -1, 1e-8)?)?, -720.3811592879879),
+        ("lambertw(-5e-324, -1)", cuprum_core::real(special::lambertw(-5e-324, -1, 1e-8)?)?, -751.0615595398791),
+    ])
+}
+
 fn check(cases: Vec<(&str, NdArray, f64)>) -> Result<()> {
     for (name, result, want) in cases {
         let got = result.item_as::<f64>()?;
