@@ -17,11 +17,18 @@ with_beta! {
     /// Returns beta(a, b) for a = 0, -1, -2, ... and an integer b. The result is finite for 1 <= b <= -a.
     #[helper]
     fn beta_at_pole(a: f64, b: f64) -> f64 {
-        if b == b.floor() && b > 0.0 && 1.0 - a - b > 0.0 {
-            let y = 1.0 - a - b;
+        let y = 1.0 - a - b;
+        if b == b.floor() && b > 0.0 && y > 0.0 {
             return parity_sign(b) * beta_ordered(y.min(b), y.max(b));
         }
         INFINITY
+    }
+
+    /// Returns the logarithm of the absolute value of `beta_at_pole(a, b)`.
+    #[helper]
+    fn betaln_at_pole(a: f64, b: f64) -> f64 {
+        let y = 1.0 - a - b;
+        if b == b.floor() && b > 0.0 && y > 0.0 { betaln_ordered(y.min(b), y.max(b)) } else { INFINITY }
     }
 
     #[helper]
@@ -42,12 +49,18 @@ with_beta! {
         if is_pole(sum) {
             return 0.0;
         }
+        if a.abs() < 1e-10 && b.abs() < 1e-10 {
+            return sum / a / b;
+        }
         if a.abs() < 150.0 && b.abs() < 150.0 && sum.abs() < 150.0 {
             // Correction: the rounding error of the sum, times the logarithmic derivative of the gamma function.
             let part = sum - a;
             let rest = (a - (sum - part)) + (b - part);
-            let product = gamma_f64(a) * (gamma_f64(b) / gamma_f64(sum));
-            return product - product * (rest * digamma_f64(sum));
+            let small = if a.abs() < b.abs() { a } else { b };
+            let large = if a.abs() < b.abs() { b } else { a };
+            // gamma(sum) is near gamma(large) where gamma(small) may overflow.
+            let product = gamma_f64(small) * (gamma_f64(large) / gamma_f64(sum));
+            return if product.is_finite() { product - product * (rest * digamma_f64(sum)) } else { product };
         }
         if sum >= 10.0 && sum < INFINITY {
             let small = a.min(b);
@@ -66,10 +79,10 @@ with_beta! {
             return betaln_ordered(a.min(b), a.max(b));
         }
         if is_pole(a) {
-            return beta_at_pole(a, b).abs().ln();
+            return betaln_at_pole(a, b);
         }
         if is_pole(b) {
-            return beta_at_pole(b, a).abs().ln();
+            return betaln_at_pole(b, a);
         }
         let sum = a + b;
         if sum >= 10.0 && sum < INFINITY {

@@ -76,6 +76,20 @@ fn lambertw_of_subnormal_numbers() -> Result<()> {
     ])
 }
 
+#[test]
+fn beta_functions() -> Result<()> {
+    let inf = f64::INFINITY;
+    check(vec![
+        ("betaln(1000, -1e6)", special::betaln(1000.0, -1e6)?, -7909.790468255126),
+        ("betaln(-1e4, 200)", special::betaln(-1e4, 200.0)?, -982.1310374646604),
+        ("beta(0.001, -5e-324)", special::beta(0.001, -5e-324)?, -inf),
+        ("beta(1e-310, -0.5)", special::beta(1e-310, -0.5)?, inf),
+        ("beta(-5e-324, 1e-310)", special::beta(-5e-324, 1e-310)?, -inf),
+        ("beta(1e-20, -3e-20)", special::beta(1e-20, -3e-20)?, 6.666666666666667e19),
+        ("beta(-99.5, -1e-200)", special::beta(-99.5, -1e-200)?, -1e200),
+    ])
+}
+
 fn check(cases: Vec<(&str, NdArray, f64)>) -> Result<()> {
     for (name, result, want) in cases {
         let got = result.item_as::<f64>()?;
