@@ -9,44 +9,59 @@ with_beta! {
         (b * (-x).ln_1p()).exp()
     }
 
+    /// Returns `x * b - y * a`, for y = 1 - x, with compensated rounding errors. Their sum counts for large a and b.
+    #[helper]
+    fn beta_distance(a: f64, b: f64, x: f64, y: f64) -> f64 {
+        let product = y * a;
+        // The larger of x and y is rounded, by `rest`.
+        let rest = (1.0 - x.max(y)) - x.min(y);
+        let error = y.mul_add(a, -product) + if x < y { rest * a } else { -rest * b };
+        x.mul_add(b, -product) - error
+    }
+
     /// Returns `x^a * y^b / beta(a, b)`, for y = 1 - x.
     #[helper]
     fn beta_term(a: f64, b: f64, x: f64, y: f64) -> f64 {
         if a < 10.0 || b < 10.0 {
             let left = if y < 0.5 { complement_power(y, a) } else { x.powf(a) };
             let right = if x < 0.5 { complement_power(x, b) } else { y.powf(b) };
+            if left == 0.0 || right == 0.0 {
+                // The beta function may underflow too.
+                return 0.0;
+            }
             return left / beta_ordered(a.min(b), a.max(b)) * right;
         }
         // Divides the powers by their values at x = a / (a + b), which cancel most of the beta function.
         let sum = a + b;
-        let distance = x.mul_add(b, -(y * a));
+        let distance = beta_distance(a, b, x, y);
         let exponent = a * log_minus_difference(x * (sum / a), distance / a) + b * log_minus_difference(y * (sum / b), -distance / b);
         let rest = stirling_rest(sum) - stirling_rest(a) - stirling_rest(b);
         (exponent + rest).exp() * 0.398942280401432677940 * (a / sum * b).sqrt()
     }
 
-    /// Returns the regularised incomplete beta function, for y = 1 - x. Lentz's method evaluates its continued fraction (NIST Digital
-    /// Library of Mathematical Functions, 8.17.22).
+    /// Returns the regularised incomplete beta function, for y = 1 - x, by Lentz's method for the even part of its continued fraction
+    /// (NIST Digital Library of Mathematical Functions, 8.17.22 and 1.12.24).
     #[helper]
     fn beta_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let sum = a + b;
-        let mut c: f64 = 1.0;
-        let mut d = 1.0 - sum * x / (a + 1.0);
-        d = 1.0 / (if d.abs() < 1e-300 { 1e-300 } else { d });
-        let mut h = d;
+        let start = 1.0 - beta_distance(a, b, x, y);
+        // The factor a of the first term and of the first numerator is left to the end.
+        let mut h = start / (a + 1.0);
+        let mut factor = 1.0;
+        h = if h == 0.0 { 1e-300 } else { h };
+        let mut c = h;
+        let mut d = 0.0;
         let mut m = 0.0;
         for _ in 0..20000 {
             m = m + 1.0;
-            let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-            d = 1.0 + even * d;
-            c = 1.0 + even / c;
+            let middle = a + 2.0 * m - 1.0;
+            let even = m * (b - m) * x / middle;
+            let numerator = even * factor * ((sum + m - 1.0) * x / middle);
+            let denominator = m + even + (a + m) / (middle + 2.0) * (start + m * (1.0 + y));
+            factor = a + m;
+            d = denominator + numerator * d;
             d = 1.0 / (if d.abs() < 1e-300 { 1e-300 } else { d });
-            c = if c.abs() < 1e-300 { 1e-300 } else { c };
-            h = h * (c * d);
-            let odd = -(a + m) * (sum + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-            d = 1.0 + odd * d;
-            c = 1.0 + odd / c;
-            d = 1.0 / (if d.abs() < 1e-300 { 1e-300 } else { d });
+            c = denominator + numerator / c;
             c = if c.abs() < 1e-300 { 1e-300 } else { c };
             let change = c * d;
             h = h * change;
@@ -54,7 +69,31 @@ with_beta! {
                 break;
             }
         }
-        beta_term(a, b, x, y) * h / a
+        beta_term(a, b, x, y) / h / a
+    }
+
+    /// Returns the regularised incomplete beta function for large a and b, by the first two terms of its uniform expansion (NIST Digital
+    /// Library of Mathematical Functions, 8.18.9). The relative error is of the order of `min(a, b)^-1.5`.
+    #[helper]
+    fn beta_uniform(a: f64, b: f64, x: f64, y: f64) -> f64 {
+        // `mean` and `1 - mean` are a / (a + b) and b / (a + b). `z` is `x - mean` in units of the standard deviation.
+        let mean = 1.0 / (1.0 + b / a);
+        let deviation = (a.min(b) / (1.0 + a.min(b) / a.max(b))).sqrt();
+        let distance = beta_distance(a, b, x, y);
+        let z = distance / deviation;
+        let left = a * log_minus_difference(x * (1.0 + b / a), distance / a);
+        let exponent = (left + b * log_minus_difference(y * (1.0 + a / b), -distance / b)).min(0.0);
+        let root = (-exponent).sqrt();
+        // The difference `1 / (eta * sqrt(a + b)) - 1 / z`, near `mean` by its power series.
+        let mut skew = (1.0 - 2.0 * mean) / (3.0 * deviation);
+        if z.abs() > 1e-5 * deviation {
+            skew = (0.707106781186547524401 / root).copysign(z) - 1.0 / z;
+        } else {
+            skew = skew + z * (1.5 * skew * skew - (1.0 - 3.0 * mean * (1.0 - mean)) / (4.0 * deviation * deviation));
+        }
+        let correction = 0.398942280401432677940 * if z < 0.0 { -skew } else { skew };
+        let tail = exponent.exp() * (0.5 * erfcx_positive(root) - correction);
+        if z < 0.0 { tail } else { 1.0 - tail }
     }
 
     #[helper]
@@ -72,18 +111,23 @@ with_beta! {
             return 0.0;
         }
         let y = 1.0 - x;
+        // The fraction takes about `0.15 * sqrt(min(a, b))` steps.
+        if a.min(b) > 1e8 {
+            return beta_uniform(a, b, x, y);
+        }
         if x < (a + 1.0) / (a + b + 2.0) {
             return beta_fraction(a, b, x, y);
         }
         let other = beta_fraction(b, a, y, x);
         // The result is `1 - other`, which loses digits if `other` is near 1. The fraction for x keeps these digits, although it converges
         // slowly here.
-        if other > 0.9 && y > 1e-4 { beta_fraction(a, b, x, y) } else { 1.0 - other }
+        if other > 0.9 && y > 1e-4 { beta_fraction(a, b, x, y) } else { (1.0 - other).max(0.0) }
     }
 
     /// Returns the regularised incomplete beta function (`scipy.special.betainc`), elementwise.
     ///
-    /// The result is NaN for negative a or b, and for x outside [0, 1]. Time and error grow with the square root of the larger of a and b.
+    /// The result is NaN for negative a or b, and for x outside [0, 1]. Time grows with the square root of the smaller
+    /// of a and b, up to 1e8.
     ///
     /// # Errors
     /// Complex numbers, and shapes that do not broadcast.

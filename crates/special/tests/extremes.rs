@@ -87,6 +87,13 @@ fn beta_functions() -> Result<()> {
         ("beta(-5e-324, 1e-310)", special::beta(-5e-324, 1e-310)?, -inf),
         ("beta(1e-20, -3e-20)", special::beta(1e-20, -3e-20)?, 6.666666666666667e19),
         ("beta(-99.5, -1e-200)", special::beta(-99.5, -1e-200)?, -1e200),
+        ("betainc(1e17, 1e17, 0.5)", special::betainc(1e17, 1e17, 0.5)?, 0.5),
+        ("betainc(1e10, 1e10, 0.49999)", special::betainc(1e10, 1e10, 0.49999)?, 0.0023388674886946027),
+        ("betainc(1e10, 3e10, 0.250003)", special::betainc(1e10, 3e10, 0.250003)?, 0.9170713993761843),
+        ("betainc(2e9, 1e15, 2e-6)", special::betainc(2e9, 1e15, 2e-6)?, 0.535637936222923),
+        ("betainc(2^38, 2^20, 1 - 2^-18)", special::betainc(274877906944.0, 1048576.0, 1.0 - 2f64.powi(-18))?, 0.4983117725229793),
+        ("betainc(4.8, 2e91, 0.75)", special::betainc(4.8, 2e91, 0.75)?, 1.0),
+        ("betainc(1e9, 1e9, 0.50001)", special::betainc(1e9, 1e9, 0.50001)?, 0.814453315231583),
     ])
 }
 
