@@ -5,6 +5,7 @@ use cuprum_backend_cpu as _;
 
 mod calls;
 mod declared_functions;
+mod edge_cases;
 mod errors;
 mod index;
 mod keywords;

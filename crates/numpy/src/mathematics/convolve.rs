@@ -3,9 +3,12 @@
 use cuprum_core::dispatch::any_kernel_declares;
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{Array, Capability, DType, Device, Error, Family, Layout, NdArray, Result, concat, flip, matmul, numpy};
+use cuprum_core::{
+    Array, Capability, DType, Device, Error, Family, Item, Layout, NdArray, Result, StoredArray, concat, flip, greater_equal, isfinite,
+    less, matmul, multiply, numpy, where_,
+};
 
-use crate::common::{at_least, filled};
+use crate::common::{at_least, filled, index_range};
 
 /// The part of a convolution to return (`mode=` of `numpy.convolve`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +49,7 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
         ConvolutionMode::Valid => (0, 0),
     };
     let zeros = |n: usize| filled(signal, &[n], 0, dtype);
-    let signal = signal.astype(dtype)?;
+    let (n, signal) = (signal.size(), signal.astype(dtype)?);
     let padded = if m > 1 && mode != ConvolutionMode::Valid { concat(&[zeros(before)?, signal, zeros(after)?], 0)? } else { signal };
     let stored = padded.contiguous()?.stored()?;
     let count = stored.layout().size() + 1 - m;
@@ -65,11 +68,44 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
         let windows = NdArray::from(stored.with_layout(windows)?);
         parts.push(matmul(&windows, &column)?);
     }
-    match &parts[..] {
-        [whole] => Ok(whole.clone()),
-        [] => Err(Error::value(name, "the arrays have no overlap")),
-        parts => concat(parts, 0),
+    let mut sums = match &parts[..] {
+        [whole] => whole.clone(),
+        [] => return Err(Error::value(name, "the arrays have no overlap")),
+        parts => concat(parts, 0)?,
+    };
+    drop(parts);
+    // On other devices than the CPU, reading whether the kernel is finite would wait for the device.
+    let is_exact = before == 0 || !dtype.is_inexact() || (stored.device() == Device::CPU && isfinite(&column)?.all(())?.item()?.as_bool());
+    if is_exact {
+        return Ok(sums);
     }
+    // A zero of the padding times an infinity or NaN is NaN. So the sums of windows with padding are computed again, without the padding.
+    let (first, last) = (0, count - before);
+    sums.assign(Item::slice(None, before as isize, 1), padded_sums(&stored, first, before, &column, |at| greater_equal(at, before))?)?;
+    sums.assign(Item::slice(last as isize, None, 1), padded_sums(&stored, last, before, &column, |at| less(at, before + n - last))?)?;
+    Ok(sums)
+}
+
+/// Returns the dot products of `kernel` with `count` windows of `padded` from the window `start` on, without the padding. `is_inside`
+/// returns whether an element is not padding, from its index relative to `start`.
+fn padded_sums(
+    padded: &StoredArray,
+    start: usize,
+    count: usize,
+    kernel: &NdArray,
+    is_inside: impl FnOnce(&NdArray) -> Result<NdArray>,
+) -> Result<NdArray> {
+    let m = kernel.size();
+    let windows = |of: &StoredArray, start: usize| -> Result<NdArray> {
+        let layout = Layout::strided(&[count, m], &[1, 1], of.layout().offset() + start)?;
+        Ok(NdArray::from(of.with_layout(layout)?))
+    };
+    let is_inside = is_inside(&windows(&index_range(padded.device(), count + m - 1)?.stored()?, 0)?)?;
+    // Contractions of 16-bit floats round only the sum.
+    let dtype = kernel.dtype();
+    let work = if dtype.itemsize() == 2 { DType::F32 } else { dtype };
+    let products = multiply(windows(padded, start)?.astype(work)?, kernel.astype(work)?)?;
+    where_(is_inside, products, 0)?.sum(-1)?.astype(dtype)
 }
 
 /// Returns both arrays as 1-D arrays: a 0-d array becomes one element. Arrays of more dimensions and empty arrays are errors.
@@ -93,7 +129,8 @@ fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, 
 /// promoted dtype.
 ///
 /// Passes over memory: one that adds the zeros, and one contraction. The contraction reads the windows in place on a GPU, and on the CPU
-/// for float32 and float64. Windows of other dtypes are copied in blocks.
+/// for float32 and float64. Windows of other dtypes are copied in blocks. The points where floating-point arrays overlap in part are
+/// computed again without the zeros; on the CPU only if the shorter array has an infinity or NaN.
 ///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.
