@@ -55,11 +55,19 @@ pub(crate) fn result_dtype<'a>(operands: impl IntoIterator<Item = &'a Operand>) 
 }
 
 /// Converts an operand to an array (`numpy.asarray`). A number becomes a 0-d array of its default dtype on `device`. An array is returned
-/// unchanged, on its own device.
-pub(crate) fn array_on(device: Device, operand: &Operand) -> Result<NdArray> {
+/// unchanged, on its own device. An integer outside the range of 64 bits is an error of the function `op`.
+pub(crate) fn array_on(op: &'static str, device: Device, operand: &Operand) -> Result<NdArray> {
     match operand {
         Operand::Array(a) => Ok(a.clone()),
-        Operand::Scalar(s) => with_device(device, || NdArray::scalar(*s)),
+        Operand::Scalar(s) => with_device(device, || NdArray::scalar(s.checked_for(op, s.default_dtype())?)),
+    }
+}
+
+/// Converts an operand to an array of the float or complex dtype `dtype`. A number becomes a 0-d array on `device`.
+pub(crate) fn inexact_array_on(device: Device, operand: &Operand, dtype: DType) -> Result<NdArray> {
+    match operand {
+        Operand::Array(a) => a.astype(dtype),
+        Operand::Scalar(s) => with_device(device, || NdArray::scalar_as(*s, dtype)),
     }
 }
 

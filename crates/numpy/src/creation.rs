@@ -8,7 +8,7 @@ use cuprum_core::{
     greater_equal, less, moveaxis, multiply, numpy, power, subtract, where_,
 };
 
-use crate::common::{array_on, at_least, filled, range_along, result_dtype, slice_axis};
+use crate::common::{array_on, at_least, filled, inexact_array_on, range_along, result_dtype, slice_axis};
 use crate::manipulation::broadcast_arrays;
 
 /// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
@@ -419,12 +419,13 @@ pub fn logspace(
     #[name("num")] samples: impl Into<Samples>,
     base: impl Into<Operand>,
 ) -> Result<NdArray> {
+    let name = "logspace";
     let (mut start, mut stop, spacing, mut base) = (start.into(), stop.into(), samples.into(), base.into());
     let device = device_of(&[&start, &stop, &base])?;
     if let Operand::Array(array) = &base
         && array.ndim() > 0
     {
-        let mut ends = [array_on(device, &start)?, array_on(device, &stop)?, array.clone()];
+        let mut ends = [array_on(name, device, &start)?, array_on(name, device, &stop)?, array.clone()];
         let ndim = ends.iter().map(NdArray::ndim).max().unwrap_or(0);
         for end in &mut ends {
             *end = at_least(end, ndim)?;
@@ -432,7 +433,9 @@ pub fn logspace(
         let [first, last, array] = ends;
         (start, stop, base) = (first.into(), last.into(), expand_dims(&array, [spacing.axis])?.into());
     }
-    let exponents = self::spaced_samples(&array_on(device, &start)?, &array_on(device, &stop)?, spacing.num, spacing.endpoint)?;
+    let dtype = result_dtype(&[start.clone(), stop.clone(), Operand::from(0.0)]);
+    let (start, stop) = (inexact_array_on(device, &start, dtype)?, inexact_array_on(device, &stop, dtype)?);
+    let exponents = self::spaced_samples(&start, &stop, spacing.num, spacing.endpoint)?;
     let values = power(base, moveaxis(&exponents, [0], [spacing.axis])?)?;
     spacing.dtype.map_or(Ok(values.clone()), |dtype| values.astype(dtype))
 }
@@ -462,7 +465,7 @@ pub fn logspace(
 pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("num")] samples: impl Into<Samples>) -> Result<NdArray> {
     let (start, stop, spacing) = (start.into(), stop.into(), samples.into());
     let device = device_of(&[&start, &stop])?;
-    let (start, stop) = (array_on(device, &start)?, array_on(device, &stop)?);
+    let (start, stop) = (array_on("geomspace", device, &start)?, array_on("geomspace", device, &stop)?);
     for end in [&start, &stop] {
         if equal(end, 0)?.any(())?.item()?.as_bool() {
             return Err(Error::value("geomspace", "Geometric sequence cannot include zero"));

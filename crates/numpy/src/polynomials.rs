@@ -240,7 +240,7 @@ pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
     };
     let k = match k {
         None => filled(p, &[m], 0, DType::F64)?,
-        Some(k) => at_least(&array_on(p.device(), &k)?, 1)?,
+        Some(k) => at_least(&array_on(name, p.device(), &k)?, 1)?,
     };
     // As in NumPy, a single constant is repeated for all integrations and converted to float64.
     let k = match k.size() {

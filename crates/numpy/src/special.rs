@@ -3,11 +3,11 @@
 use cuprum_core::op::ArgumentType;
 use cuprum_core::op::TypeRule;
 use cuprum_core::{
-    DType, Error, NdArray, Operand, Result, abs, axis as along, copysign, equal, exp, frexp, isinf, isnan, ldexp, less, logical_or,
+    DType, Error, NdArray, Operand, Result, Scalar, abs, axis as along, copysign, equal, exp, frexp, isinf, isnan, ldexp, less, logical_or,
     maximum, multiply, numpy, subtract, where_, with_device,
 };
 
-use crate::common::array_on;
+use crate::common::inexact_array_on;
 use crate::data_types::{FloatInfo, finfo};
 use cuprum_core::Device;
 
@@ -19,7 +19,7 @@ fn as_floats<const N: usize>(name: &'static str, operands: [Operand; N]) -> Resu
     let device = device.map_or_else(Device::current, Ok)?;
     let mut arrays = Vec::with_capacity(N);
     for operand in &operands {
-        arrays.push(array_on(device, operand)?.astype(dtype)?);
+        arrays.push(inexact_array_on(device, operand, dtype)?);
     }
     let arrays = arrays.try_into().map_err(|_| Error::value(name, "takes other arguments"))?;
     Ok((arrays, finfo(dtype)?))
@@ -129,7 +129,8 @@ pub fn i0(x: impl Into<Operand>) -> Result<NdArray> {
     let name = "i0";
     let x = match x.into() {
         Operand::Array(x) => x,
-        Operand::Scalar(x) => NdArray::scalar(x)?,
+        Operand::Scalar(x @ Scalar::Complex(_)) => NdArray::scalar(x)?,
+        Operand::Scalar(x) => NdArray::scalar_as(x, DType::F64)?,
     };
     if x.dtype().is_complex() {
         return Err(Error::dtype(name, "i0 not supported for complex values", &[x.dtype()]));

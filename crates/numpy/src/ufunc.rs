@@ -348,7 +348,7 @@ pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize
 /// Passes over memory: one, which writes the result.
 ///
 /// # Errors
-/// An operation that does not take two arguments, and the errors of the operation.
+/// An operation that does not take two arguments, a number outside the range of 64-bit integers, and the errors of the operation.
 ///
 /// # Examples
 /// ```
@@ -373,7 +373,7 @@ pub fn outer(#[name("A")] a: impl Into<Operand>, #[name("B")] b: impl Into<Opera
         [Operand::Array(array), _] | [_, Operand::Array(array)] => array.device(),
         _ => Device::current()?,
     };
-    let (a, b) = (array_on(device, &a)?, array_on(device, &b)?);
+    let (a, b) = (array_on(ufunc.name(), device, &a)?, array_on(ufunc.name(), device, &b)?);
     let a = a.reshape(signed_extents(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
     apply(ufunc, a, b)
 }

@@ -10,6 +10,8 @@ const TABLE: &[Row] = &[
     ("smu(a)", Name, 1, "no variable or function `smu`", "did you mean `sum`?"),
     ("np.cumsmu(a)", Name, 1, "no variable or function `cumsmu`", "`cumsum`"),
     ("histogramdd(zeros((0, 2**40)))", Array, 1, "", ""),
+    ("minimum.outer(2**64, [1.5])", Array, 1, "out of bounds for uint64", ""),
+    ("add.outer(-2**63 - 1, 1)", Array, 1, "out of bounds for int64", ""),
     ("subtract.reduce(zeros((0, 0)))", Array, 1, "no identity", ""),
     ("searchsorted([3, 1, 2], 2, sorter=[1, 2])", Array, 1, "[searchsorted] sorter.size must equal a.size", ""),
     ("searchsorted([3, 1, 2], 2, sorter=[1, 2, 5])", Array, 1, "[searchsorted] index 5 is out of bounds", ""),

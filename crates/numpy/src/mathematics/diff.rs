@@ -7,8 +7,8 @@ use cuprum_core::{DType, Error, NdArray, Operand, Result, broadcast_to, concat, 
 use crate::common::{array_on, slice_axis};
 
 /// Returns `value` as an array that [`concat`] can join to `a` along `axis`. A 0-d value becomes one slice.
-fn as_joinable_array(a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
-    let value = array_on(a.device(), value)?;
+fn as_joinable_array(name: &'static str, a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
+    let value = array_on(name, a.device(), value)?;
     if value.ndim() > 0 {
         return Ok(value);
     }
@@ -65,11 +65,11 @@ pub fn diff(a: &NdArray, n: isize, axis: isize, prepend: Option<Operand>, append
     let axis = normalize_axis(name, axis, a.ndim())?;
     let mut parts = Vec::with_capacity(3);
     if let Some(value) = &prepend {
-        parts.push(as_joinable_array(a, value, axis)?);
+        parts.push(as_joinable_array(name, a, value, axis)?);
     }
     parts.push(a.clone());
     if let Some(value) = &append {
-        parts.push(as_joinable_array(a, value, axis)?);
+        parts.push(as_joinable_array(name, a, value, axis)?);
     }
     let mut a = if parts.len() > 1 { concat(&parts, axis as isize)? } else { a.clone() };
     for _ in 0..n {
@@ -113,7 +113,7 @@ pub fn ediff1d(ary: &NdArray, to_end: Option<Operand>, to_begin: Option<Operand>
     }
     let side = |operand: Option<Operand>, which: &str| {
         let Some(operand) = operand else { return Ok(None) };
-        let value = array_on(ary.device(), &operand)?;
+        let value = array_on(name, ary.device(), &operand)?;
         if !value.dtype().can_cast_same_kind(ary.dtype()) {
             let message = format!("dtype of `{which}` must be compatible with input `ary` under the `same_kind` rule.");
             return Err(Error::dtype(name, message, &[value.dtype(), ary.dtype()]));

@@ -6,7 +6,7 @@ use cuprum_core::{
     logical_and, multiply, numpy, remainder, subtract, where_,
 };
 
-use crate::common::{array_on, slice_axis};
+use crate::common::{inexact_array_on, slice_axis};
 
 fn interp_from_args(args: &Args) -> Result<Value> {
     let (x, xp, fp) = (args.array("x")?, args.array("xp")?, args.array("fp")?);
@@ -79,7 +79,7 @@ pub fn interp(
     }
     let n = xp.size();
     let ends = |operand: Option<Operand>, default: isize| match operand {
-        Some(operand) => array_on(fp.device(), &operand)?.astype(dtype),
+        Some(operand) => inexact_array_on(fp.device(), &operand, dtype),
         None => fp.index(&[Item::At(default)]),
     };
     let (left, right) = (ends(left, 0)?, ends(right, -1)?);
