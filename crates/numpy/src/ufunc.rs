@@ -12,7 +12,7 @@ pub use cuprum_core::ops::elementwise::{
 };
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    Axes, AxisOptions, DType, Device, Error, IndexItem, IntoIndex, NdArray, NewAxis, Op, Operand, Result, Scalar, Segments, add,
+    AxisOptions, DType, Device, Error, IndexItem, IntoIndex, Kind, NdArray, NewAxis, Op, Operand, Result, Scalar, Segments, add,
     axis as along, concat, cummax, cummin, expr, nanmax, nanmin, numpy, segment_max, segment_min, segment_prod, segment_sum, stack, where_,
 };
 
@@ -43,11 +43,14 @@ fn is_associative(op: Op) -> bool {
 }
 
 /// Returns the identity of `op` in `dtype`, or `None` if `op` has none.
-fn identity(op: Op, dtype: DType) -> Option<i64> {
+fn identity(op: Op, dtype: DType) -> Option<i128> {
     match op {
         op if op == HYPOT => Some(0),
-        op if op == BITWISE_AND => Some(if dtype == DType::Bool { 1 } else { -1 }),
-        op => ASSOCIATIVE_OPERATIONS.iter().find(|(listed, _)| *listed == op)?.1,
+        // All bits are set.
+        op if op == BITWISE_AND => {
+            Some(if dtype.kind() == Kind::Signed { -1 } else { dtype.int_range().map_or(1, |(_, highest)| highest) })
+        }
+        op => ASSOCIATIVE_OPERATIONS.iter().find(|(listed, _)| *listed == op)?.1.map(i128::from),
     }
 }
 
@@ -82,7 +85,7 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// An operation that does not take two arguments, or whose result dtype differs from its operand dtype. Several axes for an operation that
-/// is not associative, no elements for an operation without identity, and the errors of reductions.
+/// is not associative. No elements, or a mask without an initial value, for an operation without identity. The errors of reductions.
 ///
 /// # Examples
 /// ```
@@ -120,23 +123,30 @@ pub fn reduce(array: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, ufu
 }
 
 /// Reduces by an operation that has no dedicated reduction: combines the two halves of the axis elementwise until one element remains. An
-/// operation that is not associative is applied to the elements in order. `a` has the dtype of the operands.
+/// operation that is not associative is applied to the elements in order, and so is one with a mask but without identity. `a` has the dtype
+/// of the operands.
 fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> {
     let (name, dtype) = (op.name(), a.dtype());
-    if a.ndim() == 0 {
-        let one = reduce_by_halves(&a.ravel()?, &along(()).keepdims(), op)?;
-        return one.reshape(());
-    }
-    let axes = over.axes().map_or(Axes::All, Axes::from).resolve(name, a.ndim())?;
+    let axes = over.resolve_axes(name, a.ndim())?;
     if axes.len() > 1 && !is_associative(op) {
         return Err(Error::value(name, "the operation is not reorderable, so at most one axis may be specified"));
     }
-    let mut x = a.clone();
-    if let Some(mask) = over.mask() {
-        let neutral = identity(op, dtype).ok_or_else(|| Error::value(name, "the operation has no identity, so it takes no `where`"))?;
-        x = where_(mask, &x, filled(a, &[], neutral, dtype)?)?;
-        if x.shape() != a.shape() {
-            return Err(Error::shape(name, "the mask `where` does not broadcast to the array", &[a.shape(), mask.shape()]));
+    let initial = match over.requested_initial() {
+        Some(initial) => Some(filled(a, &[], initial.checked_element(name, dtype)?, dtype)?),
+        None => None,
+    };
+    // These operations replace an element by its absolute value, also if the other operand is the identity.
+    let takes_absolute_value = [GCD, HYPOT].contains(&op);
+    let (mut x, mut mask) = (a.clone(), None);
+    if let Some(given) = over.mask() {
+        let broadcast = given.broadcast_to(a.shape());
+        let unfit = |_| Error::shape(name, "the mask `where` does not broadcast to the array", &[a.shape(), given.shape()]);
+        let broadcast = broadcast.map_err(unfit)?;
+        match identity(op, dtype) {
+            // If the mask is false everywhere, the result is `initial` as it is.
+            Some(neutral) if initial.is_none() || !takes_absolute_value => x = where_(broadcast, &x, filled(a, &[], neutral, dtype)?)?,
+            _ if initial.is_some() => mask = Some(broadcast),
+            _ => return Err(Error::value(name, "the operation has no identity, so `where` needs `initial`")),
         }
     }
     // The reduced axes are merged into one last axis.
@@ -144,11 +154,8 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
     let order: Vec<isize> = kept.iter().chain(&axes).map(|&axis| axis as isize).collect();
     let count: usize = axes.iter().map(|&axis| a.shape()[axis]).product();
     let mut shape: Vec<usize> = kept.iter().map(|&axis| a.shape()[axis]).collect();
-    let x = x.transpose(&order[..])?.reshape([&shape[..], &[count]].concat().iter().map(|&n| n as isize).collect::<Vec<_>>())?;
-    let initial = match over.requested_initial() {
-        Some(initial) => Some(filled(a, &[], initial.checked_for(name, dtype)?, dtype)?),
-        None => None,
-    };
+    let merge = |x: &NdArray| x.transpose(&order[..])?.reshape(signed_extents(&[&shape[..], &[count]].concat()));
+    let (x, mask) = (merge(&x)?, mask.as_ref().map(merge).transpose()?);
     let last = x.ndim() - 1;
     let at = |x: &NdArray, n: usize| slice_axis(x, last, n as isize, n as isize + 1, 1)?.reshape(signed_extents(&shape));
     let mut result = match (count, initial) {
@@ -158,7 +165,8 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             None => return Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
         },
         _ if shape.contains(&0) => filled(a, &shape, 0, dtype)?,
-        (count, initial) if is_associative(op) => {
+        (1, None) if takes_absolute_value => apply(op, filled(a, &[], 0, dtype)?, at(&x, 0)?)?,
+        (count, initial) if is_associative(op) && mask.is_none() => {
             let (mut x, mut count, mut rest) = (x.clone(), count, initial);
             while count > 1 {
                 if count % 2 == 1 {
@@ -184,7 +192,11 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
                 None => (at(&x, 0)?, 1),
             };
             for n in from..count {
-                result = apply(op, result, at(&x, n)?)?;
+                let next = apply(op, result.clone(), at(&x, n)?)?;
+                result = match &mask {
+                    Some(mask) => where_(at(mask, n)?, next, &result)?,
+                    None => next,
+                };
             }
             result
         }
@@ -320,8 +332,11 @@ pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize
         (MAXIMUM, |a, segments| segment_max(a, segments)),
     ];
     let Some((_, reduction)) = reductions.into_iter().find(|(op, _)| *op == ufunc) else {
-        let of_segment =
-            |&(from, to): &(i64, i64)| reduce(&slice_axis(&a, axis, from as isize, to as isize, 1)?, along(axis).dtype(a.dtype()), ufunc);
+        let of_segment = |&(from, to): &(i64, i64)| {
+            let segment = slice_axis(&a, axis, from as isize, to as isize, 1)?;
+            // A single element stays as it is, which differs from `reduce` for `gcd` and `hypot`.
+            if to == from + 1 { segment.squeeze(axis as isize) } else { reduce(&segment, along(axis).dtype(a.dtype()), ufunc) }
+        };
         return stack(&segments.iter().map(of_segment).collect::<Result<Vec<_>>>()?, axis as isize);
     };
     let on_device = |values: &[i64]| NdArray::from_slice(values)?.to_device(a.device());

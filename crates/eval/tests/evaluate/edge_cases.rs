@@ -17,3 +17,33 @@ fn convolutions_with_non_finite_numbers() {
         ("polymul([1, nan], [1, 2, 3.]), poly([1, inf, 2.])", "(array([ 1., nan, nan, nan]), array([  1., -inf,  inf, -inf]))"),
     ]);
 }
+
+#[test]
+fn reductions_by_elementwise_operations() {
+    check(&[
+        ("x = array(3.); subtract.reduce(x, initial=10), subtract.reduce(x, initial=10, where=False)", "(array(7.), array(10.))"),
+        ("x = array(3.); subtract.reduce(x, axis=-1), divide.reduce(x, axis=None, initial=6)", "(array(3.), array(2.))"),
+        ("subtract.reduce([3., 2], initial=10, where=[True, False])", "array(7.)"),
+        ("subtract.reduce([[3., 2], [5, 7]], axis=1, initial=10, where=[True, False], keepdims=True)", "array([[7.],\n       [5.]])"),
+        ("subtract.reduce([3., 2], axis=(), initial=10, where=[True, False])", "array([ 7., 10.])"),
+        ("subtract.reduce(zeros((0, 3)), initial=10, where=[True, False, True])", "array([10., 10., 10.])"),
+        ("subtract.reduce([3, 2], initial=2.5)", "array(-3)"),
+        (
+            "lcm.reduce([4, 6], initial=-10, where=[True, False]), lcm.reduce([4, 6], initial=-10, where=[False, False])",
+            "(array(20), array(-10))",
+        ),
+        ("gcd.reduce([-4]), gcd.reduce([-4], axis=()), gcd.reduce(array(-4))", "(array(4), array([4]), array(4))"),
+        ("gcd.reduce([-4, 6], where=[True, False]), gcd.reduce([-4], where=[False], initial=-8)", "(array(4), array(-8))"),
+        ("gcd.reduceat([-4, 6, -8], [0, 1, 2]), gcd.reduceat([-4, 6, -8], [0, 2])", "(array([-4,  6, -8]), array([ 2, -8]))"),
+        ("hypot.reduce([-3.]), hypot.accumulate([-3., 4]), lcm.reduce([-4])", "(array(3.), array([-3.,  5.]), array(-4))"),
+        (
+            "x = array([6, 1], 'u1'); bitwise_and.reduce(x[:0]), bitwise_and.reduce(x, where=[True, False])",
+            "(array(255, dtype=uint8), array(6, dtype=uint8))",
+        ),
+        (
+            "bitwise_and.reduce(array([], 'u8')), bitwise_and.reduce(array([], 'i1')), bitwise_and.reduce(array([], bool))",
+            "(array(18446744073709551615, dtype=uint64), array(-1, dtype=int8), array(True))",
+        ),
+        ("trapezoid([4., 5, 6], [[3, -2, 0.], [1, 2, 3.]])", "array([-11.5,  10. ])"),
+    ]);
+}

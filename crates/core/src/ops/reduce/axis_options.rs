@@ -5,6 +5,7 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::function::FromArgs;
+use crate::layout::Dims;
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -117,6 +118,13 @@ impl AxisOptions {
     /// Returns the axes as passed, or `None` for all axes.
     pub fn axes(&self) -> Option<&[isize]> {
         self.axes.as_slice()
+    }
+    /// Returns the reduced axes, counted from the front. As in NumPy, a 0-d array takes the numbers 0 and -1 as its axis.
+    ///
+    /// # Errors
+    /// The errors of [`Axes::resolve`].
+    pub fn resolve_axes(&self, op: &'static str, ndim: usize) -> Result<Dims> {
+        self.axes.resolve_allowing_scalar(op, ndim)
     }
     /// Returns whether reduced axes are kept with extent 1.
     pub fn keeps_dims(&self) -> bool {
