@@ -213,7 +213,7 @@ pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
         true => add(distance.real()?.square()?, distance.imag()?.square()?)?,
         false => distance.square()?,
     };
-    let sum = squares.sum(with(over, dtype.map(DType::real)))?;
+    let sum = squares.sum(with(over, dtype))?;
     let freedom = subtract(count.reshape(sum.shape())?.astype(DType::F64)?, correction)?;
     let dtype = sum.dtype();
     let variance = divide(sum, &freedom)?.astype(dtype)?;

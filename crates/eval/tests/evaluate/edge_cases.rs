@@ -47,3 +47,25 @@ fn reductions_by_elementwise_operations() {
         ("trapezoid([4., 5, 6], [[3, -2, 0.], [1, 2, 3.]])", "array([-11.5,  10. ])"),
     ]);
 }
+
+#[test]
+fn variances_of_complex_numbers() {
+    check(&[
+        (
+            "z = array([1+1j, 2-3j]); var(z), var(z, dtype=float), var(z, dtype='f4')",
+            "(array(4.25), array(5.25), array(5.25, dtype=float32))",
+        ),
+        ("z = array([1+1j, 2-3j]); var(z, dtype='f2'), std(z, dtype=float)", "(array(5.25, dtype=float16), array(2.29128785))"),
+        ("z = array([1+1j, 2-3j]); var(z, dtype=float, where=[True, True]), nanvar(z, dtype=float)", "(array(5.25), array(5.25))"),
+        (
+            "z = array([1+2j, 3]); var(z, dtype='c8'), std(z, dtype='c8')",
+            "(array(2.+0.j, dtype=complex64), array(1.4142135+0.j, dtype=complex64))",
+        ),
+        ("var([1, 3], dtype=complex), std([1, 3], dtype=complex), std([1+2j, 3])", "(array(1.+0.j), array(1.+0.j), array(1.41421356))"),
+        (
+            "z = array([1+2j, 3, nan]); nanvar(z, dtype='c8'), nanstd(z, dtype='c8')",
+            "(array(2.+0.j, dtype=complex64), array(1.4142135+0.j, dtype=complex64))",
+        ),
+        ("var([1+2j, 3], dtype=complex, where=[True, False])", "array(0.+0.j)"),
+    ]);
+}

@@ -26,10 +26,15 @@ fn mean_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
     (work, out)
 }
 
+/// Returns whether the conversion of a complex array to the dtype `to` drops imaginary parts.
+fn drops_imaginary_parts(a: &NdArray, to: DType) -> bool {
+    a.dtype().is_complex() && !to.is_complex()
+}
+
 /// Returns the sum of squared distances from the mean, in two passes. As in NumPy, an integer or bool dtype of `over` is that of the mean
-/// and of the sum.
+/// and of the sum, and so is a real dtype if `x` is complex.
 fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
-    let dtype = over.dtype.filter(|dtype| !dtype.is_inexact());
+    let dtype = over.dtype.filter(|dtype| !dtype.is_inexact() || drops_imaginary_parts(x, *dtype));
     let mean = x.mean(AxisOptions { keepdims: true, dtype, correction: None, ..over.clone() })?;
     let d = subtract(x, &mean).map_err(|e| e.with_function_name(VAR.name()))?;
     let over = &AxisOptions { dtype: None, ..over.clone() };
@@ -86,6 +91,8 @@ impl NdArray {
 
     /// Returns the variance: the sum of squared distances from the mean, divided by `n - correction` (`numpy.var`).
     ///
+    /// The variance of complex numbers is real, unless the options set a complex dtype.
+    ///
     /// A variance in a fused expression may use another algorithm than a variance computed alone, and so differ in the last bits.
     /// [`with_fusion(false, ..)`](crate::with_fusion) disables fusion. On the CPU, rows of up to 8 KiB use NumPy's two passes in both
     /// cases. A variance of longer rows that is computed alone uses one pass (Chan, Golub and LeVeque, 1983).
@@ -110,19 +117,22 @@ impl NdArray {
         let over = over.into().accepting_only(VAR.name(), &[KeepDims, DTypeOption, Correction, Where])?;
         over.check_axes(VAR, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
-        let x = if out.is_inexact() { self.astype(work)? } else { self.clone() };
+        let result = over.dtype.unwrap_or(out.real());
+        // As in NumPy, a real dtype of a complex array is that of the mean, but the distances from the mean are complex.
+        let converts = out.is_inexact() && !drops_imaginary_parts(self, out);
+        let x = if converts { self.astype(work)? } else { self.clone() };
         if let Some(mask) = over.mask() {
             let sum = sum_squared_distances(&x, &over)?;
             let divisor = over.count_where(self, mask)?.astype(work.real())?.subtract(over.correction.unwrap_or(0.0))?;
-            return divide(&sum, maximum(divisor, 0)?)?.astype(out.real());
+            return divide(&sum, maximum(divisor, 0)?)?.astype(result);
         }
-        let is_one_pass = self.size() > 0 && out.is_inexact();
+        let is_one_pass = self.size() > 0 && converts;
         let sum = match is_one_pass && dispatch::any_kernel_declares(Capability::Variance, Family::Reduce, self.device())? {
             true => reduce(VAR, &x, &over, work, work.real())?,
             false => sum_squared_distances(&x, &over)?,
         };
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
-        divide(&sum, (count - over.correction.unwrap_or(0.0)).max(0.0))?.astype(out.real())
+        divide(&sum, (count - over.correction.unwrap_or(0.0)).max(0.0))?.astype(result)
     }
 
     /// Returns the standard deviation, the square root of [`NdArray::var`] (`numpy.std`).
@@ -145,7 +155,9 @@ impl NdArray {
     pub fn std(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         let over = over.into().accepting_only(STD.name(), &[KeepDims, DTypeOption, Correction, Where])?;
         let (work, out) = mean_dtypes(self, over.dtype);
-        let dtype = Some(if out.is_inexact() { work } else { out });
-        self.var(AxisOptions { dtype, ..over })?.sqrt()?.astype(out.real())
+        let result = over.dtype.unwrap_or(out.real());
+        // The variance of 16-bit floats is not rounded before the square root.
+        let dtype = if matches!(out, DType::F16 | DType::BF16) { Some(work) } else { over.dtype };
+        self.var(AxisOptions { dtype, ..over })?.sqrt()?.astype(result)
     }
 }
