@@ -3,13 +3,12 @@
 //! The functions change their first argument: in place if nothing else uses its elements, otherwise in a copy. Other arrays that share
 //! these elements keep their values.
 
-use cuprum_core::function::Indices;
+use cuprum_core::function::{FromArgs, Indices};
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::{
-    DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, full, numpy, remainder, where_, with_device,
-};
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, numpy, remainder, where_};
 
-use crate::common::{range_along, slice_axis};
+use crate::common::{filled, range_along, slice_axis};
 use crate::indexing::Bounds;
 use crate::manipulation::{resize, tile};
 
@@ -32,12 +31,35 @@ fn with_function_in_index_error(name: &'static str, result: Result<()>) -> Resul
     })
 }
 
-/// Returns an operand as a 1-D array of the dtype of `a`. A number becomes one element on the device of `a`.
-fn flat_values(a: &NdArray, values: Operand) -> Result<NdArray> {
+/// Returns an operand as a 1-D array of the dtype of `a`. A number becomes one element on the device of `a`. A number that the dtype cannot
+/// hold is an error of the function `name`.
+fn flat_values(name: &'static str, a: &NdArray, values: Operand) -> Result<NdArray> {
     match values {
         Operand::Array(values) => values.astype(a.dtype())?.ravel(),
-        Operand::Scalar(value) => with_device(a.device(), || full(1, value, a.dtype())),
+        Operand::Scalar(value) => filled(a, &[1], value.checked_element(name, a.dtype())?, a.dtype()),
     }
+}
+
+/// Returns the argument `name`, values for elements of `dtype`. Numbers in a list must fit `dtype`, as a single number must.
+fn values_argument(args: &Args, name: &str, dtype: DType) -> Result<Operand> {
+    match args.get(name) {
+        Some(list) if list.items().is_some() => list.array_as(args.op(), Some(dtype)).map(Operand::Array),
+        _ => args.operand(name),
+    }
+}
+
+fn put_from_args(args: &Args) -> Result<Value> {
+    let mut a = args.array("a")?;
+    let values = values_argument(args, "v", a.dtype())?;
+    put(&mut a, &args.indices("ind")?, values, Bounds::from_args(args, "mode")?)?;
+    Ok(Value::Array(a))
+}
+
+fn fill_diagonal_from_args(args: &Args) -> Result<Value> {
+    let mut a = args.array("a")?;
+    let value = values_argument(args, "val", a.dtype())?;
+    fill_diagonal(&mut a, value, args.bool_or("wrap", false)?)?;
+    Ok(Value::Array(a))
 }
 
 /// Returns `count` elements of `values`. If `values` has fewer, its elements repeat from the start.
@@ -57,7 +79,7 @@ fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
 /// Passes over memory: one over the values.
 ///
 /// # Errors
-/// Indices that are not integers, or out of bounds with [`Bounds::Raise`].
+/// Indices that are not integers, or out of bounds with [`Bounds::Raise`]; a number that the dtype cannot hold.
 ///
 /// # Examples
 /// ```
@@ -71,16 +93,9 @@ fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("put(a, ind, v, mode='raise')", method)]
-pub fn put(
-    a: &mut NdArray,
-    #[read(Indices)]
-    #[name("ind")]
-    indices: &NdArray,
-    v: impl Into<Operand>,
-    mode: Bounds,
-) -> Result<()> {
-    let values = flat_values(a, v.into())?;
+#[numpy("put(a, ind, v, mode='raise')", method, call = put_from_args)]
+pub fn put(a: &mut NdArray, indices: &NdArray, v: impl Into<Operand>, mode: Bounds) -> Result<()> {
+    let values = flat_values("put", a, v.into())?;
     if !indices.dtype().is_int() {
         return Err(Error::dtype("put", "indices must be integers", &[indices.dtype()]));
     }
@@ -132,7 +147,7 @@ fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
 #[numpy("putmask(a, mask, values)", differs = "takes values that need an unsafe conversion")]
 pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Result<()> {
     check_mask("putmask", a, mask)?;
-    let values = flat_values(a, values.into())?;
+    let values = flat_values("putmask", a, values.into())?;
     let shape = a.shape().to_vec();
     let mask = mask.astype(DType::Bool)?.reshape(shape.iter().map(|&n| n as isize).collect::<Vec<_>>())?;
     let values = match values.size() {
@@ -168,7 +183,7 @@ pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> R
 #[numpy("place(arr, mask, vals)", differs = "takes values that need an unsafe conversion")]
 pub fn place(#[name("arr")] a: &mut NdArray, mask: &NdArray, #[name("vals")] values: impl Into<Operand>) -> Result<()> {
     check_mask("place", a, mask)?;
-    let values = flat_values(a, values.into())?;
+    let values = flat_values("place", a, values.into())?;
     let chosen = flatnonzero(mask)?;
     match (chosen.size(), values.size()) {
         (0, _) => Ok(()),
@@ -240,7 +255,7 @@ pub fn put_along_axis(
 /// Passes over memory: one over the diagonal.
 ///
 /// # Errors
-/// Fewer than two axes, or extents that differ with more than two axes.
+/// Fewer than two axes, extents that differ with more than two axes, or a number that the dtype cannot hold.
 ///
 /// # Examples
 /// ```
@@ -254,8 +269,8 @@ pub fn put_along_axis(
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("fill_diagonal(a, val, wrap=False)")]
-pub fn fill_diagonal(a: &mut NdArray, #[name("val")] value: impl Into<Operand>, wrap: bool) -> Result<()> {
+#[numpy("fill_diagonal(a, val, wrap=False)", call = fill_diagonal_from_args)]
+pub fn fill_diagonal(a: &mut NdArray, value: impl Into<Operand>, wrap: bool) -> Result<()> {
     let name = "fill_diagonal";
     let shape = a.shape().to_vec();
     let (end, step) = match shape[..] {
@@ -266,7 +281,7 @@ pub fn fill_diagonal(a: &mut NdArray, #[name("val")] value: impl Into<Operand>, 
         }
         _ => (a.size(), 1 + (1..shape.len()).map(|axes| shape[0].saturating_pow(axes as u32)).sum::<usize>()),
     };
-    let values = flat_values(a, value.into())?;
+    let values = flat_values(name, a, value.into())?;
     let count = end.div_ceil(step);
     if count == 0 || values.size() == 0 {
         return Ok(());
@@ -309,5 +324,12 @@ pub fn copyto(
     // Assigning `source` to a copy of `a` converts and checks `source` in the same way as a call without a mask.
     let mut new = a.clone();
     new.assign_from(source)?;
-    a.update(|a| where_(mask.astype(DType::Bool)?, &new, a))
+    a.update(|a| {
+        let new = where_(mask.astype(DType::Bool)?, &new, a)?;
+        // `update` would let a 0-d array take the shape of the mask.
+        if new.shape() == a.shape() {
+            return Ok(new);
+        }
+        Err(Error::shape("copyto", "the mask `where` does not broadcast to the array", &[a.shape(), mask.shape()]))
+    })
 }
