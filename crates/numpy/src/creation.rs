@@ -1,5 +1,7 @@
 //! Array creation routines.
 
+use std::sync::Arc;
+
 use cuprum_core::function::{FromArgs, IntoValue, create_from_args};
 use cuprum_core::layout::{MAX_NDIM, checked_size};
 use cuprum_core::ops::value::{Args, Value};
@@ -40,11 +42,23 @@ pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result
 }
 
 fn asarray_from_args(args: &Args) -> Result<Value> {
-    create_from_args(args, || argument_as_array(args, "a"))
+    let created = create_from_args(args, || argument_as_array(args, "a"))?;
+    check_not_copied(args, "a", created)
+}
+
+/// Returns `created`. If the argument `copy` is `False`, `created` must have the memory of the argument `name`.
+pub(crate) fn check_not_copied(args: &Args, name: &str, created: Value) -> Result<Value> {
+    if args.bool_or("copy", true)? {
+        return Ok(created);
+    }
+    match (args.get(name), &created) {
+        (Some(Value::Array(a)), Value::Array(b)) if Arc::ptr_eq(a.stored()?.buffer(), b.stored()?.buffer()) => Ok(created),
+        _ => Err(Error::value(args.op(), "Unable to avoid copy while creating an array as requested.")),
+    }
 }
 
 /// Returns the argument `name` as an array, converted to the dtype that the argument `dtype` names, if that argument is given.
-fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
+pub(crate) fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
     match args.get(name) {
         Some(value) => value.array_as(args.op(), args.dtype("dtype")?),
         None => Err(Error::value(args.op(), "None is not an array")),
@@ -53,7 +67,8 @@ fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
 
 fn array_from_args(args: &Args) -> Result<Value> {
     let ndmin = usize::try_from(args.int_or("ndmin", 0)?).map_err(|_| Error::value(args.op(), "ndmin must be >= 0"))?;
-    create_from_args(args, || array_(&argument_as_array(args, "object")?, None, ndmin))
+    let created = create_from_args(args, || array_(&argument_as_array(args, "object")?, None, ndmin))?;
+    check_not_copied(args, "object", created)
 }
 
 /// Converts a number or an array to an array of at least `ndmin` dimensions, with a dtype if one is given (`numpy.array`).

@@ -6,8 +6,10 @@ use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, numpy};
 use std::sync::Arc;
 
+use crate::creation::{argument_as_array, check_not_copied};
+
 fn ascontiguousarray_from_args(args: &Args) -> Result<Value> {
-    ascontiguousarray(&args.array("a")?, args.dtype("dtype")?).map(Value::Array)
+    ascontiguousarray(&argument_as_array(args, "a")?, None).map(Value::Array)
 }
 
 /// Returns the array in C order without gaps (`numpy.ascontiguousarray`): the same array if it has this layout, else a copy. A 0-d array
@@ -168,7 +170,7 @@ fn require_from_args(args: &Args) -> Result<Value> {
             other => return Err(Error::value(args.op(), format!("unknown requirement '{other}'"))),
         });
     }
-    require(&args.array("a")?, args.dtype("dtype")?, &requirements).map(Value::Array)
+    require(&argument_as_array(args, "a")?, None, &requirements).map(Value::Array)
 }
 
 /// Returns an array with the required dtype and memory properties (`numpy.require`): the same array if it has them, else a copy.
@@ -210,7 +212,8 @@ pub fn require(a: &NdArray, dtype: Option<DType>, requirements: &[Requirement]) 
 }
 
 fn from_dlpack_from_args(args: &Args) -> Result<Value> {
-    create_from_args(args, || args.array("x"))
+    let created = create_from_args(args, || args.array("x"))?;
+    check_not_copied(args, "x", created)
 }
 
 /// Returns an array of the same elements on a device (`numpy.from_dlpack`): the same array if it is already there and no copy is requested.

@@ -31,13 +31,23 @@ fn create_like_from_args(args: &Args, name: &str, make: impl FnOnce(&[usize], DT
     create_from_args(args, || if is_requested { make(&shape, dtype) } else { with_device(a.device(), || make(&shape, dtype)) })
 }
 
+/// Returns an error if the argument `order` requests the order of an operand, which a new array does not have.
+fn check_order_of_new_array(args: &Args) -> Result<()> {
+    match args.get("order") {
+        Some(Value::Str(order)) if order == "K" || order == "A" => Err(Error::value(args.op(), "only 'C' or 'F' order is permitted")),
+        _ => Ok(()),
+    }
+}
+
 /// Calls `make` with the arguments `shape` and `dtype`. The default dtype is float64.
 fn create_with_shape_from_args(args: &Args, make: impl FnOnce(Vec<usize>, DType) -> Result<NdArray>) -> Result<Value> {
+    check_order_of_new_array(args)?;
     let (shape, dtype) = (args.shape("shape")?, dtype_argument_or(args, DType::F64)?);
     create_from_args(args, || make(shape, dtype))
 }
 
 fn full_from_args(args: &Args) -> Result<Value> {
+    check_order_of_new_array(args)?;
     let value = args.operand("fill_value")?;
     let dtype = dtype_argument_or(args, result_type(&[value.arg_type()]))?;
     let shape = args.shape("shape")?;
@@ -75,6 +85,7 @@ fn linspace_from_args(args: &Args) -> Result<Value> {
 }
 
 fn eye_from_args(args: &Args) -> Result<Value> {
+    check_order_of_new_array(args)?;
     let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(EYE.name(), "negative dimensions are not allowed"));
     let rows = args.int_or("N", 0)?;
     let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
