@@ -6,11 +6,11 @@ use cuprum_core::ops::search::is_in_sorted;
 use cuprum_core::ops::sort::unique_with_indices;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Device, Error, Item, NdArray, Result, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal, logical_and,
-    logical_not, not_equal, numpy, subtract, where_,
+    DType, Device, Error, Item, Kind, NdArray, Operand, Result, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal,
+    logical_and, logical_not, logical_or, not_equal, numpy, subtract, where_,
 };
 
-use crate::common::{filled, index_range, slice_axis};
+use crate::common::{filled, index_range, result_dtype, slice_axis};
 
 fn isin_from_args(args: &Args) -> Result<Value> {
     let (element, test_elements) = (args.array("element")?, args.array("test_elements")?);
@@ -148,6 +148,19 @@ pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<
     if let Some(result) = isin_by_table(element, test_elements, invert)? {
         return Ok(result);
     }
+    // The promoted dtype of int64 and uint64 is float64, which does not hold every integer. So the elements are converted to the dtype of
+    // `test_elements`. An element outside the range of this dtype is not among them.
+    let is_signed = |a: &NdArray| a.dtype().kind() == Kind::Signed;
+    let in_range = match (element.dtype(), test_elements.dtype()) {
+        (DType::U64, _) if is_signed(test_elements) => Some(less_equal(element, i64::MAX)?),
+        (_, DType::U64) if is_signed(element) => Some(greater_equal(element, 0)?),
+        _ => None,
+    };
+    if let Some(in_range) = in_range {
+        let dtype = if test_elements.dtype() == DType::U64 { DType::U64 } else { DType::I64 };
+        let is_found = is_in_sorted(&element.astype(dtype)?, &test_elements.astype(dtype)?.ravel()?.sort(0)?, invert)?;
+        return if invert { logical_or(is_found, logical_not(in_range)?) } else { logical_and(is_found, in_range) };
+    }
     is_in_sorted(element, &test_elements.ravel()?.sort(0)?, invert)
 }
 
@@ -268,9 +281,21 @@ pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) ->
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("union1d(ar1, ar2)")]
+#[numpy("union1d(ar1, ar2)", call = union1d_from_args)]
 pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
     unique(&concat(&[ar1.ravel()?, ar2.ravel()?], 0)?)
+}
+
+/// Calls [`union1d`]. As in NumPy, a number is a weak scalar.
+fn union1d_from_args(args: &Args) -> Result<Value> {
+    let operands = [args.operand("ar1")?, args.operand("ar2")?];
+    let dtype = result_dtype(&operands);
+    let to_array = |operand: Operand| match operand {
+        Operand::Array(a) => Ok(a),
+        Operand::Scalar(s) => NdArray::scalar_as(s.checked_element(args.op(), dtype)?, dtype),
+    };
+    let [ar1, ar2] = operands.map(to_array);
+    union1d(&ar1?, &ar2?).map(Value::Array)
 }
 
 /// Returns the elements of `ar1` that are not in `ar2` (`numpy.setdiff1d`): sorted and distinct, or in the order of `ar1` if

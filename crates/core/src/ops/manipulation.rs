@@ -8,8 +8,9 @@ use crate::array::{NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::expr::Operand;
 use crate::layout::{Dims, Layout, normalize_axis};
-use crate::op::Op;
+use crate::op::{Op, result_type};
 use crate::ops::creation_options::create_from_args;
 use crate::ops::value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
@@ -96,8 +97,23 @@ fn arrays_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
 }
 
 fn concat_from_args(args: &Args) -> Result<Value> {
-    let axis = if args.is_none("axis") { Axes::All } else { Axes::One(args.int_or("axis", 0)?) };
-    concat(arrays_in_dtype(args)?, axis).map(Value::Array)
+    if !args.is_none("axis") {
+        return concat(arrays_in_dtype(args)?, Axes::One(args.int_or("axis", 0)?)).map(Value::Array);
+    }
+    let arrays = match args.value("arrays").and_then(Value::items) {
+        // As in NumPy, numbers in the list are weak scalars.
+        Some(items) if args.dtype("dtype")?.is_none() => {
+            let operands = items.iter().map(|item| item.operand(args.op())).collect::<Result<Vec<_>>>()?;
+            let dtype = result_type(&operands.iter().map(Operand::arg_type).collect::<Vec<_>>());
+            let to_array = |operand: Operand| match operand {
+                Operand::Array(a) => Ok(a),
+                Operand::Scalar(s) => NdArray::scalar_as(s.checked_element(args.op(), dtype)?, dtype),
+            };
+            operands.into_iter().map(to_array).collect::<Result<_>>()?
+        }
+        _ => arrays_in_dtype(args)?,
+    };
+    concat(arrays, Axes::All).map(Value::Array)
 }
 
 fn stack_from_args(args: &Args) -> Result<Value> {
