@@ -179,10 +179,14 @@ pub fn polymul(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
     convolve(&without_leading_zeros("polymul", a1)?, &without_leading_zeros("polymul", a2)?, ConvolutionMode::Full)
 }
 
+/// Maximum number of integrations or derivatives in one call. The work grows with the square of this number. NumPy has a limit of about
+/// 1000, that of Python's recursion.
+const MAX_STEPS: usize = 1 << 12;
+
 /// Returns the `m`-th derivative of a polynomial (`numpy.polyder`).
 ///
 /// # Errors
-/// A negative order, or a 0-d array.
+/// A negative order, an order above 4096 of a longer polynomial, or a 0-d array.
 ///
 /// # Examples
 /// ```
@@ -197,20 +201,21 @@ pub fn polymul(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
 #[numpy("polyder(p, m=1)")]
 pub fn polyder(p: &NdArray, m: isize) -> Result<NdArray> {
     let name = "polyder";
-    if m < 0 {
+    let Ok(m) = usize::try_from(m) else {
         return Err(Error::value(name, "Order of derivative must be positive (see polyint)"));
-    }
+    };
     if p.ndim() != 1 {
         return Err(Error::shape(name, "the coefficients must be 1-D", &[p.shape()]));
     }
+    // Derivatives of an empty array are empty too.
+    let steps = m.min(p.size() + 1);
+    if steps > MAX_STEPS {
+        return Err(Error::value(name, format!("the order of a derivative must be at most {MAX_STEPS}")));
+    }
     let mut p = p.clone();
-    for _ in 0..m {
+    for _ in 0..steps {
         let powers = with_device(p.device(), || arange(p.size() as i64 - 1, 0, -1))?;
-        let is_done = p.size() == 0;
         p = multiply(slice_axis(&p, 0, None, -1, 1)?, powers)?;
-        if is_done {
-            break; // further derivatives are empty too
-        }
     }
     Ok(p)
 }
@@ -220,7 +225,7 @@ pub fn polyder(p: &NdArray, m: isize) -> Result<NdArray> {
 /// `k` is 0 by default, one number for all integrations, or one for each.
 ///
 /// # Errors
-/// A negative order, a 0-d array, or too few constants.
+/// An order that is negative or above 4096, a 0-d array, or too few constants.
 ///
 /// # Examples
 /// ```
@@ -238,6 +243,9 @@ pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
     let Ok(m) = usize::try_from(m) else {
         return Err(Error::value(name, "Order of integral must be positive (see polyder)"));
     };
+    if m > MAX_STEPS {
+        return Err(Error::value(name, format!("the order of an integral must be at most {MAX_STEPS}")));
+    }
     let k = match k {
         None => filled(p, &[m], 0, DType::F64)?,
         Some(k) => at_least(&array_on(name, p.device(), &k)?, 1)?,

@@ -1,10 +1,11 @@
 //! Histograms of several dimensions: `histogramdd` and `histogram2d`.
 
+use cuprum_core::buffer::check_memory_available;
 use cuprum_core::function::IntoValue;
 use cuprum_core::layout::{MAX_NDIM, checked_size};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    Bins, DType, Error, NdArray, Result, Side, add, bincount, divide, equal, expand_dims, greater_equal, histogram_bin_edges, less,
+    Bins, DType, Device, Error, NdArray, Result, Side, add, bincount, divide, equal, expand_dims, greater_equal, histogram_bin_edges, less,
     logical_and, multiply, numpy, stack, subtract, where_,
 };
 
@@ -45,6 +46,16 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         && weights.shape() != [points]
     {
         return Err(Error::shape(name, "weights must have one element for each point", &[weights.shape(), sample.shape()]));
+    }
+    // Too many cells are an error before the edges take memory.
+    let known_count = |bins: &Bins| match bins {
+        Bins::Count(count) | Bins::Range(count, ..) => *count,
+        Bins::Edges(edges) => edges.size().saturating_sub(1),
+        Bins::Rule(..) => 1,
+    };
+    let cells = checked_size(name, &bins.iter().map(known_count).collect::<Vec<_>>())?;
+    if sample.device() == Device::CPU {
+        check_memory_available(name, cells.saturating_mul(DType::F64.itemsize()))?;
     }
     let mut all_edges = Vec::with_capacity(dimensions);
     let (mut shape, mut flat, mut is_inside) = (Vec::with_capacity(dimensions), None::<NdArray>, None::<NdArray>);
