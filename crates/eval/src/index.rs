@@ -22,7 +22,8 @@ pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
         Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => index_part(&Value::Scalar(a.item()?)),
         Value::Array(a) if a.dtype().is_int() => Ok(IndexPart::Array(a.clone())),
         Value::Array(a) => Err(bad(&format!("an array of {}", a.dtype()))),
-        Value::List(_) => {
+        // As in NumPy, a tuple in a tuple of indices is an array of indices.
+        Value::List(_) | Value::Tuple(_) => {
             let array = value.array("index")?;
             index_part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))
         }

@@ -109,7 +109,8 @@ impl FloatStyle {
             _ if counts.iter().any(|&count| count > MAX_DIGITS) => "a number of digits is too large",
             None if !self.unique => "in non-unique mode `precision` must be supplied",
             Some(0) if !self.fractional => "precision must be greater than 0 if fractional=False",
-            Some(precision) if precision < self.min_digits => "min_digits must be less than or equal to precision",
+            // As in NumPy, the precision 0 has no such check.
+            Some(precision) if precision > 0 && precision < self.min_digits => "min_digits must be less than or equal to precision",
             _ => return Ok(()),
         };
         Err(Error::value(op, message))
@@ -223,7 +224,7 @@ pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatSt
     let wanted = if style.fractional { wanted } else { wanted.saturating_sub(whole.len()) };
     // A number that was rounded to zero keeps the zeros up to the position of the rounding.
     let is_cut = style.fractional && digits == "0" && v != 0.0;
-    let wanted = if is_cut { style.precision.unwrap_or(0) } else { wanted };
+    let wanted = if is_cut { style.precision.unwrap_or(0).max(wanted) } else { wanted };
     let (fraction, has_point) = style.trimmed(fraction, wanted);
     let before = format!("{}{whole}", style.sign_of(v));
     let after = if has_point { format!(".{fraction}") } else { String::new() };

@@ -47,7 +47,9 @@ fn is_complex(x: &Operand) -> bool {
 #[numpy("fabs(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn fabs(x: impl Into<Operand>) -> Result<NdArray> {
     let x = x.into();
-    abs(as_float(&x, float_dtype("fabs", [&x])?)?)
+    let dtype = float_dtype("fabs", [&x])?;
+    // The absolute value of a number is float64. A bool has float16.
+    abs(as_float(&x, dtype)?)?.astype(dtype)
 }
 
 /// Raises `x1` to the power `x2` in float64, or in complex128 if either is complex (`numpy.float_power`).

@@ -69,3 +69,56 @@ fn variances_of_complex_numbers() {
         ("var([1+2j, 3], dtype=complex, where=[True, False])", "array(0.+0.j)"),
     ]);
 }
+
+#[test]
+fn numbers_at_the_limits_of_dtypes() {
+    check(&[
+        (
+            "x = zeros(1, 'f2'); nextafter(x, 2**64), nextafter(x, -2**63 - 1)",
+            "(array([6.e-08], dtype=float16), array([-6.e-08], dtype=float16))",
+        ),
+        ("fabs(True), fabs(-2)", "(array(1., dtype=float16), array(2.))"),
+        ("i0(2**64), interp([-1., 0], [0, 1.], [1., 2], left=2**64)", "(array(inf), array([1.84467441e+19, 1.00000000e+00]))"),
+        ("isin([2**63 - 1, -1, 5], array([2**63, 2**64 - 1, 5], 'u8'))", "array([False, False,  True])"),
+        ("isin(array([2**63, 2**64 - 1, 5], 'u8'), [2**63 - 1, -1, 5])", "array([False, False,  True])"),
+        (
+            "isin(array([2**63, 5], 'u8'), [2**63 - 1, 5], invert=True), isin([-1, 5], array([2**64 - 1], 'u8'), invert=True)",
+            "(array([ True, False]), array([ True,  True]))",
+        ),
+        (
+            "logspace(1, array([1, 2], 'f4'), 2), logspace(1, array([1, 2], 'f4'), 2, base=array(2.)).dtype",
+            "(array([[ 10.,  10.],\n       [ 10., 100.]], dtype=float32), dtype('float64'))",
+        ),
+        (
+            "concat((2, array([1], 'i4')), axis=None), concat((2., array([1], 'i4')), axis=None)",
+            "(array([2, 1], dtype=int32), array([2., 1.]))",
+        ),
+        ("union1d(2, array([1], 'i1')), union1d([2], array([1], 'i1'))", "(array([1, 2], dtype=int8), array([1, 2]))"),
+        ("x = zeros(2, bool); put(x, 0, 1j); x", "array([ True, False])"),
+        ("x = zeros(2, int); put(x, [0, 1], [1.5, 2]); x", "array([1, 2])"),
+        ("x = zeros((2, 2), int); fill_diagonal(x, [1.5, 2]); x", "array([[1, 0],\n       [0, 2]])"),
+        ("linalg.vector_norm([3., 4], ord=None), linalg.vector_norm([3., 4], ord=1)", "(array(5.), array(7.))"),
+        ("x = zeros((2, 3)); asarray(x, copy=False).shape, array(x.T, order='F', ndmin=3, copy=False).shape", "((2, 3), (1, 3, 2))"),
+        ("e = zeros(0, int); ravel_multi_index((e, e), (3, 0), 'clip')", "array([], dtype=int64)"),
+        ("polyder([1, 2], 10**7), polyint([1, 2], 2)", "(array([], dtype=int64), array([0.16666667, 1.        , 0.        , 0.        ]))"),
+    ]);
+}
+
+#[test]
+fn digits_of_numbers_without_precision() {
+    check(&[
+        (
+            "format_float_positional(38.875, precision=0, min_digits=10), format_float_positional(38., precision=0, min_digits=3)",
+            "('39.0000000000', '38.000')",
+        ),
+        (
+            "format_float_positional(.1, precision=0, min_digits=3), format_float_positional(.7, precision=0, min_digits=3)",
+            "('0.000', '1.000')",
+        ),
+        ("format_float_positional(.1, precision=0), format_float_positional(0., precision=0, min_digits=3)", "('0.', '0.000')"),
+        (
+            "format_float_scientific(38.875, precision=0, min_digits=10), format_float_scientific(3e5, precision=0, min_digits=2)",
+            "('4.0000000000e+01', '3.00e+05')",
+        ),
+    ]);
+}

@@ -30,6 +30,12 @@ fn integer_array_indices() {
         ("a[i].shape, a[i, 0], a[:, [3, 0]]", "((3, 4), array([8., 0., 8.]), array([[ 3.,  0.],\n       [ 7.,  4.],\n       [11.,  8.]]))"),
         ("a[..., [0]].shape, a[None, i].shape, a[:, i, None].shape", "((3, 1), (1, 3, 4), (3, 3, 1))"),
         ("a[array([[0, 1], [2, 0]])].shape", "(2, 2, 4)"),
+        (
+            "k = (1, 0); a[:, k][0], a[(1, 0), (2, 3)], a[((1, 0), (2, 1)), 0]",
+            "(array([1., 0.]), array([6., 3.]), array([[4., 0.],\n       [8., 4.]]))",
+        ),
+        ("a[(), :].shape, a[(True, False, True), :].shape", "((0, 4), (2, 4))"),
+        ("y = zeros((3, 2)); y[(1, 0), :] = 9; y[:, 0]", "array([9., 9., 0.])"),
     ]);
     // A truth value selects along a new axis of extent 1.
     check(&[

@@ -104,7 +104,7 @@ fn ravel_multi_index_from_args(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// A number of arrays other than the number of axes, a number of modes that is neither 1 nor the number of axes, or indices that are not
-/// integers or out of bounds.
+/// integers or out of bounds. With an extent of 0, every index is out of bounds.
 ///
 /// # Examples
 /// ```
@@ -133,6 +133,9 @@ pub fn ravel_multi_index(
     }
     if modes.len() != 1 && modes.len() != dims.len() {
         return Err(Error::value(name, format!("{} modes for {} axes", modes.len(), dims.len())));
+    }
+    if dims.contains(&0) && multi_index.iter().all(|index| index.size() > 0) {
+        return Err(Error::value(name, "cannot unravel if shape has zero entries (is empty)."));
     }
     let mut flat: Option<NdArray> = None;
     let axes: Vec<usize> = if order == Order::C { (0..dims.len()).collect() } else { (0..dims.len()).rev().collect() };

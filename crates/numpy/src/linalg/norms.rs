@@ -141,11 +141,16 @@ pub fn matrix_norm(x: &NdArray, keepdims: bool, #[name("ord")] order: impl Into<
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", aliases("vector_norm"))]
-pub fn vector_norm(x: &NdArray, #[name("ord")] order: f64, over: impl Into<AxisOptions>) -> Result<NdArray> {
+#[numpy("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", aliases("vector_norm"), call = vector_norm_from_args)]
+pub fn vector_norm(x: &NdArray, order: f64, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into().accepting_only("vector_norm", &[AxisOption::KeepDims])?;
     check_axes(x, &over)?;
     p_norm(&as_inexact(x)?, order, over)
+}
+
+fn vector_norm_from_args(args: &Args) -> Result<Value> {
+    let order = Option::<f64>::from_args(args, "ord")?.unwrap_or(2.0);
+    vector_norm(&args.array("x")?, order, AxisOptions::from_args(args, "axis")?).map(Value::Array)
 }
 
 /// Computes `sum(abs(x)**p)**(1/p)`, or its limit for `p` of 0 and infinity.
