@@ -2,8 +2,8 @@
 //!
 //! A regular file is written beside its target and then renamed. No reader sees an incomplete file, and an error leaves the old
 //! file. On Linux the file has no name while it is written, so a process that is killed leaves no partial file. On file systems
-//! without unnamed files, the file has a temporary name, and [`remove_partial_files`] removes the file. Pipes and devices are
-//! written directly.
+//! without unnamed files, the file has a temporary name, and [`remove_partial_files`] removes the file. Pipes, devices and open files,
+//! such as `/dev/stdout`, are written directly.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
@@ -40,7 +40,8 @@ pub fn remove_partial_files() {
 /// Writes a file atomically: `fill` writes a temporary file, which then replaces the file `path`. After an error, the old file is
 /// unchanged.
 ///
-/// An existing file keeps its permissions, and its owner where the system allows. Pipes and devices are written directly.
+/// An existing file keeps its permissions, and its owner where the system allows. Pipes and devices are written directly, and so are open
+/// files that `path` names by descriptor, such as `/dev/stdout`.
 ///
 /// # Errors
 /// [`Error::Io`] with `path` for errors of the operating system, and errors of `fill`.
@@ -73,13 +74,13 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
         Err(e) => return Err(system_error(e)),
     };
     if let Some(metadata) = &existing {
-        // Opening `path` checks that it is no folder and that the file's permissions allow writing. A rename to `path` would not check
-        // this.
-        let mut file = OpenOptions::new().write(true).open(path).map_err(system_error)?;
-        if !metadata.is_file() || path.starts_with("/dev") || path.starts_with("/proc") {
+        if !metadata.is_file() || is_descriptor(&target) {
+            let mut file = open_directly(&target, metadata.is_file()).map_err(system_error)?;
             fill(&mut CheckedFile(&mut file))?;
             return file.flush().map_err(system_error);
         }
+        // Opening `path` checks that the file's permissions allow writing. A rename to `path` would not check this.
+        OpenOptions::new().write(true).open(path).map_err(system_error)?;
     }
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
@@ -94,12 +95,41 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     temporary.persist(folder, &target)
 }
 
-/// Follows symbolic links from `path` and returns the file they lead to. The file need not exist.
+/// Returns whether `path` names an open file by its descriptor: `/dev/fd/1` or `/proc/self/fd/1`. A rename to the file's name would not
+/// reach the descriptor.
+fn is_descriptor(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder == Path::new("/dev/fd") || folder.starts_with("/proc") && folder.ends_with("fd"))
+}
+
+/// Opens a file that is written in place, and empties it if `truncate`. If `path` names standard output or standard error, writes
+/// continue at the position of that stream, so that redirected output before them remains.
+fn open_directly(path: &Path, truncate: bool) -> std::io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsFd;
+        let is_of_this_process = path.starts_with("/dev/fd") || path.starts_with("/proc/self");
+        match path.file_name().and_then(std::ffi::OsStr::to_str).filter(|_| is_descriptor(path) && is_of_this_process) {
+            Some("1") => {
+                std::io::stdout().flush()?;
+                return Ok(std::io::stdout().as_fd().try_clone_to_owned()?.into());
+            }
+            Some("2") => return Ok(std::io::stderr().as_fd().try_clone_to_owned()?.into()),
+            _ => {}
+        }
+    }
+    OpenOptions::new().write(true).truncate(truncate).open(path)
+}
+
+/// Follows symbolic links from `path` and returns the file they lead to. The file need not exist. The link of an open file's descriptor
+/// is not followed.
 fn follow_links(path: &Path) -> Result<PathBuf> {
     /// Maximum number of symbolic links that are followed, as in Linux.
     const MAX_LINKS: usize = 40;
     let mut target = path.to_path_buf();
     for _ in 0..MAX_LINKS {
+        if is_descriptor(&target) {
+            return Ok(target);
+        }
         match std::fs::read_link(&target) {
             Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
             Err(_) => return Ok(target),

@@ -387,6 +387,30 @@ fn pipes_and_devices_are_written_through() {
     assert!(io::save("/dev/full", &a).unwrap_err().to_string().contains("No space left"));
 }
 
+/// A regular file in `/dev/shm` is replaced as any other file. A file that is named by descriptor is emptied and written in place.
+#[test]
+#[cfg(target_os = "linux")]
+fn shorter_arrays_replace_longer_ones() {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+    let folder = if Path::new("/dev/shm").is_dir() { tempfile::tempdir_in("/dev/shm") } else { tempfile::tempdir() }.unwrap();
+    let path = folder.path().join("a.csv");
+    let descriptor = |file: &std::fs::File| format!("/proc/self/fd/{}", file.as_raw_fd());
+    let save = |path: &Path, n: i64| io::savetxt(path, &arange(0, n, 1).unwrap(), &io::TextFormat::default()).unwrap();
+    save(&path, 5);
+    let old = std::fs::File::open(&path).unwrap();
+    save(&path, 1);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "0\n");
+    assert_eq!(std::fs::read_to_string(descriptor(&old)).unwrap(), "0\n1\n2\n3\n4\n", "the old file is not changed");
+
+    let open = std::fs::File::open(&path).unwrap();
+    save(Path::new(&descriptor(&open)), 2);
+    save(Path::new(&descriptor(&open)), 1);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "0\n");
+    assert_eq!(std::fs::metadata(&path).unwrap().ino(), open.metadata().unwrap().ino());
+    assert_eq!(names_in(folder.path()), ["a.csv"]);
+}
+
 /// An error in the middle of a write leaves the old file and nothing else.
 #[test]
 fn an_error_leaves_the_old_file() {
