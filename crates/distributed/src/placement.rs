@@ -14,9 +14,9 @@ use crate::partition::Blocks;
 /// The operation of a pending reduction ([`Placement::Partial`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartialOp {
-    /// The sum of the ranks' values.
+    /// The sum of the ranks' values; for bools, the logical or.
     Sum,
-    /// The product.
+    /// The product; for bools, the logical and.
     Prod,
     /// The smallest value; NaN if any is NaN.
     Min,

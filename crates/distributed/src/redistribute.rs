@@ -2,7 +2,7 @@
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{
-    Array, DType, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply, with_device,
+    Array, DType, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply, where_, with_device,
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
@@ -194,12 +194,9 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
     distribution.placements[mesh_axis] = place(1);
     let Some(stacked) = ShardedBuffer::of(&stacked) else { return Ok(None) };
     let wanted = |rank: usize| distribution.region(mesh, rank);
-    let parts = if ranks <= MAX_FUSED_RANKS && buffer.dtype.itemsize() > 2 {
-        let parts = fetch_parts(stacked, &wanted)?.into_iter().zip(mesh.local_ranks().enumerate());
-        parts.map(|(values, (local, rank))| combine_in_order(mesh, local, values, op, buffer.dtype, &wanted(rank))).collect()
-    } else {
-        fetch(stacked, &wanted)?.iter().map(|values| reduce_first_axis(values, op)).collect::<Result<Vec<_>>>()
-    }?;
+    let parts = fetch_parts(stacked, &wanted)?.into_iter().zip(mesh.local_ranks().enumerate());
+    let combined_part = |(values, (local, rank))| combine_in_order(mesh, local, values, op, buffer.dtype, &wanted(rank));
+    let parts = parts.map(combined_part).collect::<Result<Vec<_>>>()?;
     let layout = Layout::contiguous(&combined.shape)?;
     let result = array_over_parts(mesh, buffer.dtype, layout, combined, parts)?;
     let again = ShardedBuffer::of(&result).map(resolve).transpose()?.flatten();
@@ -212,6 +209,8 @@ const MAX_FUSED_RANKS: usize = 8;
 
 /// Combines the values of several ranks in the order of the ranks, on a local rank. Each value is a region of an array whose first axis
 /// numbers the ranks; `region` contains all these regions. Returns an array without that axis.
+///
+/// Sums and products of 16-bit floats are computed in float32 and rounded once.
 fn combine_in_order(
     mesh: Mesh,
     local: usize,
@@ -221,25 +220,33 @@ fn combine_in_order(
     region: &Region,
 ) -> Result<StoredArray> {
     let shape = extents(&region[1..]);
+    let is_arithmetic = matches!(op, PartialOp::Sum | PartialOp::Prod);
+    let accumulator = if is_arithmetic && dtype.is_inexact() && dtype.itemsize() == 2 { DType::F32 } else { dtype };
     values.sort_by_key(|(_, region)| region[0].start);
-    let mut values = values.into_iter().map(|(value, _)| value.reshape(&shape[..]));
-    let Some(first) = values.next() else { return empty_part(mesh.members()[local], dtype, &shape) };
-    let combine = |left: NdArray, right: Result<NdArray>| match op {
-        PartialOp::Sum => add(left, right?),
-        PartialOp::Prod => multiply(left, right?),
-        PartialOp::Min => minimum(left, right?),
-        PartialOp::Max => maximum(left, right?),
-    };
-    mesh.on_rank(local, || dense(&values.try_fold(first?, combine)?.stored()?))
+    mesh.on_rank(local, || {
+        let mut values = values.into_iter().map(|(value, _)| value.reshape(&shape[..])?.astype(accumulator)).enumerate();
+        let Some((_, first)) = values.next() else { return empty_part(mesh.members()[local], dtype, &shape) };
+        let combined = values.try_fold(first?, |left, (rank, right)| {
+            let combined = combine(op, left, right?)?;
+            if rank % MAX_FUSED_RANKS == 0 {
+                combined.eval()?;
+            }
+            Ok(combined)
+        })?;
+        dense(&combined.astype(dtype)?.stored()?)
+    })
 }
 
-/// Combines the elements along the first axis of an array on one device.
-fn reduce_first_axis(values: &StoredArray, op: PartialOp) -> Result<StoredArray> {
-    let (device, dtype, op) = (values.device(), values.dtype(), op.reduction());
-    if values.layout().size() == 0 {
-        return empty_part(device, dtype, &values.shape()[1..]);
+/// Returns the elementwise combination of the values of two ranks.
+fn combine(op: PartialOp, left: NdArray, right: NdArray) -> Result<NdArray> {
+    match op {
+        PartialOp::Sum => add(left, right),
+        // A complex product with the identity element 1+0j would turn infinities into NaN.
+        PartialOp::Prod if left.dtype().is_complex() => where_(right.equal(1)?, &left, multiply(&left, right)?),
+        PartialOp::Prod => multiply(left, right),
+        PartialOp::Min => minimum(left, right),
+        PartialOp::Max => maximum(left, right),
     }
-    reduce_axis_zero(op, values, dtype)
 }
 
 /// Reduces the first axis of an array by `op` in one call. The order of combination depends only on the shape. The result has the dtype

@@ -1,7 +1,9 @@
 //! Placements: every pair of a reshard, uneven extents, views, and the collective operations that `explain` shows.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{CallRecord, DType, Device, Family, IndexItem, NdArray, Result, arange, concat, explain, matmul, ones, s, with_device};
+use cuprum_core::{
+    CallRecord, Complex, DType, Device, Family, IndexItem, NdArray, Result, arange, concat, explain, matmul, ones, s, with_device,
+};
 use cuprum_distributed::Placement::{Partial, Replicate, Shard};
 use cuprum_distributed::{Mesh, PartialOp, Placement, ShardedArray};
 
@@ -28,6 +30,32 @@ fn reshard_keeps_the_elements_for_all_pairs_of_placements() -> Result<()> {
                     assert!(b.to_bytes()? == want && a.to_bytes()? == want, "{shape:?} on {ranks} ranks: {from} -> {to}");
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn pending_reductions_keep_special_values() -> Result<()> {
+    let inf = f64::INFINITY;
+    let complex = [(inf, 5.0), (-inf, -5.0), (1.0, inf), (-0.0, -0.0), (-0.0, 2.0)].map(|(re, im)| Complex::new(re, im));
+    let ops = || [PartialOp::Sum, PartialOp::Prod, PartialOp::Min, PartialOp::Max].map(Partial);
+    for dtype in DType::ALL {
+        let values = if dtype.is_complex() {
+            NdArray::from_slice(&complex)?
+        } else if dtype.is_inexact() {
+            NdArray::from_slice(&[-0.0, 1.0, inf, -inf])?
+        } else {
+            NdArray::from_slice(&[0, 1, 100])?
+        };
+        let values = values.astype(dtype)?;
+        for (ranks, placement) in [1, 2, 8, 9].into_iter().flat_map(|ranks| ops().map(|op| (ranks, op))) {
+            let read = values.shard(&Mesh::loopback(ranks)?, [placement])?.to_bytes()?;
+            assert_eq!(read, values.to_bytes()?, "{dtype}, {placement} on {ranks} ranks");
+        }
+        for (a, b) in ops().into_iter().flat_map(|a| ops().map(|b| (a, b))) {
+            let read = values.shard(&Mesh::loopback_grid(&[2, 3])?, [a, b])?.to_bytes()?;
+            assert_eq!(read, values.to_bytes()?, "{dtype}, {a} and {b}");
         }
     }
     Ok(())
