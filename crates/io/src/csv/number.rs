@@ -102,11 +102,13 @@ macro_rules! complex_numbers {
                 if is_unit(len) {
                     return Some((Complex::new(0.0, re), len + 1));
                 }
-                if let Some(b'+' | b'-') = text.get(len)
-                    && let Some((im, more)) = <$t>::parse_prefix(&text[len..])
-                    && is_unit(len + more)
+                // As in NumPy, the imaginary part may have a sign after the `+`.
+                let start = if let [b'+', b'+' | b'-', ..] = text[len..] { len + 1 } else { len };
+                if let Some(b'+' | b'-') = text.get(start)
+                    && let Some((im, more)) = <$t>::parse_prefix(&text[start..])
+                    && is_unit(start + more)
                 {
-                    return Some((Complex::new(re, im), len + more + 1));
+                    return Some((Complex::new(re, im), start + more + 1));
                 }
                 Some((Complex::new(re, 0.0), len))
             }
@@ -137,6 +139,9 @@ mod tests {
         assert_eq!(bool::parse(b"True"), Some(true));
         assert_eq!(Complex::<f64>::parse(b"1-2j"), Some(Complex::new(1.0, -2.0)));
         assert_eq!(Complex::<f64>::parse(b"(1e3+2.5j)"), Some(Complex::new(1e3, 2.5)));
+        assert_eq!(Complex::<f64>::parse(b"1+-2j"), Some(Complex::new(1.0, -2.0)));
+        assert_eq!(Complex::<f64>::parse(b"(3++4j)"), Some(Complex::new(3.0, 4.0)));
+        assert_eq!(Complex::<f64>::parse(b"1-+2j"), None);
         assert_eq!(Complex::<f32>::parse(b"3j"), Some(Complex::new(0.0, 3.0)));
         assert_eq!(Complex::<f32>::parse(b"((1))"), None);
         assert_eq!(f16::parse(b"0.5"), Some(f16::from_f32(0.5)));

@@ -213,6 +213,8 @@ struct TableSyntax<'a> {
     delimiter: Option<u8>,
     comments: &'a [String],
     missing: Vec<String>,
+    /// Whether the delimiter or the first byte of a comment may occur in a number.
+    splits_numbers: bool,
 }
 
 /// A field of a line: its text without quotes, and the index of the byte after the field.
@@ -235,7 +237,9 @@ impl<'a> TableSyntax<'a> {
             ));
         }
         let missing = options.missing.iter().map(|m| m.to_lowercase()).collect();
-        Ok(TableSyntax { delimiter, comments: &options.comments, missing })
+        let mut separators = options.comments.iter().filter_map(|comment| comment.bytes().next()).chain(delimiter);
+        let splits_numbers = separators.any(|byte| byte.is_ascii_alphanumeric() || b"+-.()".contains(&byte));
+        Ok(TableSyntax { delimiter, comments: &options.comments, missing, splits_numbers })
     }
 
     /// Returns whether `byte` is a space, tab or carriage return, and not the delimiter.
@@ -277,12 +281,12 @@ impl<'a> TableSyntax<'a> {
         let mut ahead = lines.clone();
         let first = match options.names {
             NameSource::None => return Ok(Vec::new()),
-            NameSource::FirstLine => ahead.find(|line| !line.trim_ascii().is_empty()),
+            NameSource::FirstLine => ahead.find(|line| self.skip_blanks(line, 0) < line.len()),
             NameSource::Detect => ahead.find(|line| self.is_row(line)),
         };
         let Some(mut line) = first else { return Ok(Vec::new()) };
         if options.names == NameSource::FirstLine {
-            line = line.trim_ascii_start();
+            line = &line[self.skip_blanks(line, 0)..];
             if let Some(comment) = self.comments.iter().find(|c| line.starts_with(c.as_bytes())) {
                 line = &line[comment.len()..];
             }
@@ -504,7 +508,8 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
             if targets.is_empty() {
                 at = syntax.read_field(text, at).map_err(|e| with_column_number(column + 1, e))?.1;
             } else {
-                let value = match T::parse_prefix(&text[at..]) {
+                let number = if syntax.splits_numbers { None } else { T::parse_prefix(&text[at..]) };
+                let value = match number {
                     Some((value, len)) if syntax.ends_field(text, at + len) => {
                         at += len;
                         value
@@ -533,7 +538,7 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
         Ok(next_line_start(text, at))
     }
 
-    /// Parses a field that the fast path does not accept: a quoted, missing or invalid one.
+    /// Parses a field that the fast path does not accept: a quoted, missing or invalid one, or any if the syntax splits numbers.
     #[cold]
     fn parse_field(&self, field: &[u8]) -> Result<T> {
         if let Some(value) = T::parse(field.trim_ascii()) {
@@ -572,7 +577,8 @@ fn fill_element<T: Number>(fill: Scalar) -> Option<T> {
         }
         Scalar::Int(v) => v.to_string(),
         Scalar::Float(v) => v.to_string(),
-        Scalar::Complex(c) => format!("{}{:+}j", c.re, c.im),
+        // Rust writes NaN without a sign.
+        Scalar::Complex(c) => format!("{}{}{:+}j", c.re, if c.im.is_nan() { "+" } else { "" }, c.im),
     };
     T::parse(text.as_bytes())
 }

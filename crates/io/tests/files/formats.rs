@@ -194,6 +194,17 @@ fn tables_are_read_with_every_option() {
     assert_eq!(table.names, ["x", "y"]);
     let table = read("x,\"y, z\"\n1,2\n3,4\n", options().columns(["y, z"]));
     assert_eq!((table.names, table.values.to_vec::<f64>().unwrap()), (vec!["y, z".to_string()], vec![2.0, 4.0]));
+    let tabs = read("\tx\ty\n0\t1.5\t2.5\n1\t3.5\t4.5\n", io::TextOptions::default().delimiter('\t').columns(["x"]));
+    assert_eq!(tabs.values.to_vec::<f64>().unwrap(), [1.5, 3.5]);
+    for (text, delimiter, want) in
+        [("192.168.1.1\n", '.', &[192.0, 168.0, 1.0, 1.0][..]), ("1e5\n", 'e', &[1.0, 5.0]), ("1-5\n", '-', &[1.0, 5.0])]
+    {
+        assert_eq!(floats(text, io::TextOptions::default().delimiter(delimiter)), want, "{text:?} by {delimiter}");
+    }
+    assert_eq!(floats("1e5\n", options().comments(["e"])), [1.0]);
+    let nan = cuprum_core::Complex::new(0.0, f64::NAN);
+    let complex = read("1+-2j,\n", options().dtype(DType::C128).fill_value(nan)).values.to_vec::<cuprum_core::Complex<f64>>().unwrap();
+    assert!(complex[0] == cuprum_core::Complex::new(1.0, -2.0) && complex[1].re == 0.0 && complex[1].im.is_nan(), "{complex:?}");
     assert_eq!(read("1,2\n", options().detect_names()).values.shape(), [2]);
     assert_eq!(read("x,y\n1,2\n", options().detect_names().columns(["y"])).names, ["y"]);
     assert_eq!(read("a,2\n1,2\n", options().detect_names()).values.shape(), [2]);
