@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use cuprum_core::{Complex, DType, Error, NdArray, Result, bf16, f16};
+use cuprum_core::{Complex, DType, Error, NdArray, Result, bf16, f16, fmt};
 
 use super::options::Delimiter;
 use crate::atomic_file;
@@ -95,7 +95,8 @@ impl TextFormat {
 /// The file appears under its name when it is complete.
 ///
 /// # Errors
-/// [`Error::Io`] for an array that is neither 1-D nor 2-D, or a file that cannot be written, [`Error::Value`] for an invalid format.
+/// [`Error::Io`] for an array that is neither 1-D nor 2-D, or a file that cannot be written, [`Error::Value`] for an invalid format, or NaN
+/// or an infinity in the format `%d`.
 ///
 /// # Examples
 /// ```
@@ -134,27 +135,35 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
     }
     let mut text = Vec::new();
     format.push_comment_lines(&format.header, &mut text);
+    // Appends the end of a line, and writes the text to the file when it is long.
+    let mut end_line = |text: &mut Vec<u8>| -> Result<()> {
+        const FLUSH_BYTES: usize = 1 << 20;
+        text.extend_from_slice(format.newline.as_bytes());
+        if text.len() >= FLUSH_BYTES {
+            source::write_all(file, text)?;
+            text.clear();
+        }
+        Ok(())
+    };
+    if columns == 0 {
+        (0..array.shape()[0]).try_for_each(|_| end_line(&mut text))?;
+    }
     let item = array.dtype().itemsize();
+    let mut halves = HalfDigits::default();
     let mut column = 0;
     for_each_block(array, &mut |block| {
-        // Size in bytes at which the text buffer is written to the file.
-        const FLUSH_BYTES: usize = 1 << 20;
         for element in block.chunks_exact(item) {
             if column > 0 {
                 text.extend_from_slice(&format.delimiter.0);
             }
             match numbers.get(column).or(numbers.first()) {
-                Some(number) => number.push_element(array.dtype(), element, &mut text),
-                None => push_shortest(array.dtype(), element, &mut text),
+                Some(number) => number.push_element(array.dtype(), element, &mut text)?,
+                None => push_shortest(array.dtype(), element, &mut halves, &mut text),
             }
             column += 1;
             if column == columns {
-                text.extend_from_slice(format.newline.as_bytes());
                 column = 0;
-                if text.len() >= FLUSH_BYTES {
-                    source::write_all(file, &text)?;
-                    text.clear();
-                }
+                end_line(&mut text)?;
             }
         }
         Ok(())
@@ -216,10 +225,32 @@ fn read_element(dtype: DType, bytes: &[u8]) -> ElementValue {
     }
 }
 
+/// A cache of the float32 with the shortest digits of each 16-bit float, by the bits of the 16-bit float.
+#[derive(Default)]
+struct HalfDigits(Vec<Option<f32>>);
+
+impl HalfDigits {
+    /// Returns the float32 whose shortest digits are those of `v`, a value of the 16-bit dtype `dtype` with the bytes `bytes`.
+    fn widen(&mut self, v: f32, dtype: DType, bytes: &[u8]) -> f32 {
+        if !v.is_finite() {
+            return v;
+        }
+        self.0.resize(1 << 16, None);
+        *self.0[usize::from(u16::from_ne_bytes([bytes[0], bytes[1]]))].get_or_insert_with(|| {
+            let (digits, exponent) = fmt::shortest_digits(v.abs().into(), dtype);
+            format!("{}.{}e{exponent}", &digits[..1], &digits[1..]).parse().map_or(v, |widened: f32| widened.copysign(v))
+        })
+    }
+}
+
 /// Appends the shortest digits that read back as the same element.
 #[inline]
-fn push_shortest(dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
+fn push_shortest(dtype: DType, bytes: &[u8], halves: &mut HalfDigits, text: &mut Vec<u8>) {
     match read_element(dtype, bytes) {
+        ElementValue::F32(v) if dtype != DType::F32 => {
+            let v = halves.widen(v, dtype, bytes);
+            push_float(zmij::Buffer::new().format(v), v.is_finite(), text);
+        }
         ElementValue::Int(v) => text.extend_from_slice(itoa::Buffer::new().format(v).as_bytes()),
         ElementValue::F32(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
         ElementValue::F64(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
@@ -259,6 +290,8 @@ struct NumberFormat {
     plus: bool,
     space: bool,
     zero: bool,
+    /// The flag `#`: a point always, and the trailing zeros of `%g`.
+    alternate: bool,
     width: usize,
     precision: Option<usize>,
     kind: u8,
@@ -297,6 +330,7 @@ impl NumberFormat {
             plus: flags.contains('+'),
             space: flags.contains(' '),
             zero: flags.contains('0'),
+            alternate: flags.contains('#'),
             width: number(width)?,
             precision,
             kind,
@@ -304,38 +338,58 @@ impl NumberFormat {
     }
 
     /// Appends an element.
-    fn push_element(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
+    fn push_element(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) -> Result<()> {
         text.extend_from_slice(self.before.as_bytes());
         match read_element(dtype, bytes) {
-            ElementValue::Int(v) if matches!(self.kind, b'd' | b'i') => self.push_padded(v < 0, v.unsigned_abs().to_string(), true, text),
-            ElementValue::Int(v) => self.push_real(v as f64, text),
-            ElementValue::F32(v) => self.push_real(v.into(), text),
-            ElementValue::F64(v) => self.push_real(v, text),
+            ElementValue::Int(v) if self.is_of_integers() => self.push_integer(v < 0, v.unsigned_abs().to_string(), text),
+            ElementValue::Int(v) => self.push_real(v as f64, text)?,
+            ElementValue::F32(v) => self.push_real(v.into(), text)?,
+            ElementValue::F64(v) => self.push_real(v, text)?,
             ElementValue::Complex(v) => {
                 text.extend_from_slice(b" (");
-                self.push_real(v.re, text);
-                NumberFormat { before: String::new(), after: String::new(), plus: true, ..*self }.push_real(v.im, text);
+                self.push_real(v.re, text)?;
+                NumberFormat { before: String::new(), after: String::new(), plus: true, ..*self }.push_real(v.im, text)?;
                 text.extend_from_slice(b"j)");
             }
         }
         text.extend_from_slice(self.after.as_bytes());
+        Ok(())
     }
 
-    fn push_real(&self, v: f64, text: &mut Vec<u8>) {
+    fn is_of_integers(&self) -> bool {
+        matches!(self.kind, b'd' | b'i')
+    }
+
+    /// Appends an integer. As in Python, the precision is the minimum number of digits.
+    fn push_integer(&self, negative: bool, digits: String, text: &mut Vec<u8>) {
+        let precision = self.precision.unwrap_or(0);
+        self.push_padded(negative, format!("{digits:0>precision$}"), true, text);
+    }
+
+    fn push_real(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
         if !v.is_finite() {
             let word = if v.is_nan() { "nan" } else { "inf" };
+            if self.is_of_integers() {
+                return Err(Error::value("savetxt", format!("the format %{} is of integers, the array has {word}", char::from(self.kind))));
+            }
             let word = if self.kind.is_ascii_uppercase() { word.to_uppercase() } else { word.to_string() };
-            return self.push_padded(v == f64::NEG_INFINITY, word, false, text);
+            self.push_padded(v == f64::NEG_INFINITY, word, false, text);
+            return Ok(());
+        }
+        if self.is_of_integers() {
+            self.push_integer(v <= -1.0, format!("{:.0}", v.abs().trunc()), text);
+            return Ok(());
         }
         let (a, precision) = (v.abs(), self.precision.unwrap_or(6));
         let digits = match self.kind.to_ascii_lowercase() {
-            b'd' | b'i' => format!("{:.0}", a.trunc()),
             b'f' => format!("{a:.precision$}"),
             b'e' => format_exponential(a, precision),
-            _ => format_general(a, precision.max(1)),
+            _ => format_general(a, precision.max(1), self.alternate),
         };
+        let digits = if self.alternate { with_point(digits) } else { digits };
         let digits = if self.kind.is_ascii_uppercase() { digits.to_uppercase() } else { digits };
         self.push_padded(v.is_sign_negative(), digits, true, text);
+        Ok(())
     }
 
     /// Appends sign and digits, padded to the width. `is_number` is false for NaN and infinities, which are never padded with zeros.
@@ -371,13 +425,15 @@ fn format_exponential(a: f64, precision: usize) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// Returns `a` in C's notation `%.{precision}g`.
-fn format_general(a: f64, precision: usize) -> String {
+/// Returns `a` in C's notation `%.{precision}g`. Trailing zeros are kept if `keep_zeros`.
+fn format_general(a: f64, precision: usize, keep_zeros: bool) -> String {
     let scientific = format_exponential(a, precision - 1);
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    let trimmed =
-        |text: &str| if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text.to_string() };
+    let trimmed = |text: &str| {
+        let is_trimmed = text.contains('.') && !keep_zeros;
+        if is_trimmed { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text.to_string() }
+    };
     if exponent < -4 || exponent >= precision as i32 {
         format!("{}{}", trimmed(digits), &scientific[digits.len()..])
     } else {
@@ -385,9 +441,30 @@ fn format_general(a: f64, precision: usize) -> String {
     }
 }
 
+/// Returns `digits` with a decimal point after the integer part, if there is none.
+fn with_point(digits: String) -> String {
+    match digits.find('e').unwrap_or(digits.len()) {
+        _ if digits.contains('.') => digits,
+        end => format!("{}.{}", &digits[..end], &digits[end..]),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sixteen_bit_floats_have_their_shortest_digits() {
+        let text = |v: f32, dtype: DType| {
+            let bytes = if dtype == DType::F16 { f16::from_f32(v).to_ne_bytes() } else { bf16::from_f32(v).to_ne_bytes() };
+            let mut text = Vec::new();
+            push_shortest(dtype, &bytes, &mut HalfDigits::default(), &mut text);
+            String::from_utf8(text).unwrap()
+        };
+        let values = [0.1, -0.3, 0.0, -0.0, 2048.0, 65504.0, 6e-8, f32::NEG_INFINITY];
+        assert_eq!(values.map(|v| text(v, DType::F16)), ["0.1", "-0.3", "0.0", "-0.0", "2048.0", "65500.0", "6e-8", "-inf"]);
+        assert_eq!([0.1, 3e38, 9.2e-41].map(|v| text(v, DType::BF16)), ["0.1", "3e+38", "9e-41"]);
+    }
 
     #[test]
     fn formats_match_those_of_c() {
@@ -406,10 +483,27 @@ mod tests {
             ("%G", 1e-10, "1E-10"),
             ("%f", f64::INFINITY, "inf"),
             ("% .1f", f64::NAN, " nan"),
+            ("%d", -0.5, "0"),
+            ("%d", -1.5, "-1"),
+            ("%.3d", 7.0, "007"),
+            ("%05.3d", -7.0, "-0007"),
+            ("%-6.3i|", 7.0, "007   |"),
+            ("%#.3g", 1.0, "1.00"),
+            ("%#.3g", 100.0, "100."),
+            ("%#.1g", 30.0, "3.e+01"),
+            ("%#.3G", 1e10, "1.00E+10"),
+            ("%#.0f", 1.0, "1."),
+            ("%#.0e", 1.0, "1.e+00"),
+            ("%#.2f", f64::INFINITY, "inf"),
+            ("%#d", 3.0, "3"),
         ] {
             let mut text = Vec::new();
-            NumberFormat::parse(format, DType::F64).unwrap().push_element(DType::F64, &f64::to_ne_bytes(value), &mut text);
+            NumberFormat::parse(format, DType::F64).unwrap().push_element(DType::F64, &f64::to_ne_bytes(value), &mut text).unwrap();
             assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {value}");
+        }
+        for value in [f64::NAN, f64::INFINITY] {
+            let format = NumberFormat::parse("%d", DType::F64).unwrap();
+            assert!(format.push_element(DType::F64, &f64::to_ne_bytes(value), &mut Vec::new()).is_err(), "%d of {value}");
         }
         for bad in ["", "%", "%s", "%d,%d", "%5000f", "5.1f"] {
             assert!(NumberFormat::parse(bad, DType::F64).is_err(), "{bad}");

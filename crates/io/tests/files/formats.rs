@@ -234,6 +234,13 @@ fn tables_are_read_with_every_option() {
     assert!(io::genfromtxt(&path, &options()).unwrap().isnan().unwrap().any(()).unwrap().item_as::<bool>().unwrap());
 }
 
+#[test]
+fn savetxt_writes_rows_without_columns() {
+    let mut text = Vec::new();
+    io::write_stream(&mut text, io::Format::Text, &[("", &ones([3, 0], DType::F64).unwrap())]).unwrap();
+    assert_eq!(text, b"\n\n\n");
+}
+
 /// Tests that a table of several parser blocks reads back as the numbers that it was written from.
 #[test]
 fn long_tables_are_parsed_by_all_threads() {
