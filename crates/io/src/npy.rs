@@ -481,10 +481,11 @@ impl Encoded {
         Ok(Encoded { header: encode_header(descr, fortran_order, array.shape()), elements })
     }
 
-    /// Encodes an ASCII text as a byte string without axes.
+    /// Encodes an ASCII text as a byte string without axes. As in NumPy, an empty text is one zero byte.
     pub fn text(text: &str) -> Result<Encoded> {
-        let elements = with_device(Device::CPU, || NdArray::from_slice(text.as_bytes()))?;
-        Ok(Encoded { header: encode_header(&format!("|S{}", text.len().max(1)), false, &[]), elements })
+        let bytes: &[u8] = if text.is_empty() { &[0] } else { text.as_bytes() };
+        let elements = with_device(Device::CPU, || NdArray::from_slice(bytes))?;
+        Ok(Encoded { header: encode_header(&format!("|S{}", bytes.len()), false, &[]), elements })
     }
 
     /// Writes the header and the elements.

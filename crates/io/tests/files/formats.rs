@@ -158,6 +158,20 @@ fn mapped_arrays_use_the_file_and_are_read_only() {
 }
 
 #[test]
+fn npz_names_are_declared_as_utf8_and_texts_may_be_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.npz");
+    let a = table(DType::F32);
+    io::save_npz_with_texts(&path, &[("\u{e9}", &a), ("../\u{e9}", &a), ("../x", &a)], &[("none", "")], false).unwrap();
+    let file = io::Npz::open(&path).unwrap();
+    assert_eq!(file.names().collect::<Vec<_>>(), ["\u{e9}", "../\u{e9}", "../x", "none"]);
+    assert_eq!(file.read_text("none").unwrap(), "");
+    assert_eq!(file.map("\u{e9}").unwrap().shape(), [2, 3]);
+    // The flags of the first local header: a data descriptor, and a name in UTF-8.
+    assert_eq!(std::fs::read(&path).unwrap()[6..8], 0x808u16.to_le_bytes());
+}
+
+#[test]
 fn raw_files_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.bin");
