@@ -150,9 +150,13 @@ impl Encoded {
         let Some((black, white)) = self.range else { return for_each_block(&self.array, f) };
         let height = self.array.shape()[0];
         let step = (BLOCK_ELEMENTS / (self.array.size() / height).max(1)).max(1);
+        // The difference of two finite values may overflow, that of their halves does not.
+        let unit = if (white - black).is_finite() { 1.0 } else { 0.5 };
+        let (black, white) = (black * unit, white * unit);
         let scale = if white == black { 0.0 } else { 255.0 / (white - black) };
         for start in (0..height).step_by(step) {
             let rows = self.array.index(&[Item::from(start..height.min(start + step))])?.astype(DType::F64)?;
+            let rows = if unit == 1.0 { rows } else { rows * unit };
             let bytes = ((&rows - black) * scale).clip(0, 255)?.round(0)?;
             let bytes = cuprum_core::where_(bytes.isnan()?, 0, &bytes)?.astype(DType::U8)?;
             for_each_block(&bytes, f)?;

@@ -289,6 +289,9 @@ fn images_have_the_bytes_of_the_array() {
     assert_eq!(decode().3, [0, 0, 0, 128, 255, 255]);
     io::write(&path, &grey.equal(2).unwrap()).unwrap();
     assert_eq!(decode().3, [0, 0, 255, 0, 0, 0]);
+    let wide = NdArray::from_vec([-1e308, 0.0, 1e308], [1, 3]).unwrap();
+    io::write(&path, &wide).unwrap();
+    assert_eq!(decode().3, [0, 128, 255], "the difference of the extremes overflows");
     let special = NdArray::from_vec([f64::NAN, f64::NEG_INFINITY, 1.0, 3.0], [1, 4]).unwrap();
     io::write(&path, &special).unwrap();
     assert_eq!(decode().3, [0, 0, 0, 255]);
