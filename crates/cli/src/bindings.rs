@@ -94,9 +94,10 @@ pub(crate) fn is_archive(path: &str) -> bool {
     io::Format::of_path(path).is_some_and(io::Format::has_names)
 }
 
-/// Splits `file.npz:member` and `-:member` into file and member. Returns `None` for any other text.
+/// Splits `file.npz:member` and `-:member` into file and member, which may contain `:`. Returns `None` for any other text.
 fn split_member(right: &str) -> Option<(&str, &str)> {
-    right.rsplit_once(':').filter(|(path, _)| is_archive(path) || is_standard_stream(path))
+    let mut splits = right.match_indices(':').map(|(at, _)| (&right[..at], &right[at + 1..]));
+    splits.find(|(path, _)| is_archive(path) || is_standard_stream(path))
 }
 
 /// Reads the arrays on standard input. `path` is `-`, or `-` with an extension that names the format.
@@ -232,6 +233,14 @@ mod tests {
         {
             assert_eq!(is_standard_stream(path), standard, "{path}");
         }
+    }
+
+    #[test]
+    fn members_are_split_after_the_extension() {
+        assert_eq!(split_member("u.npz:a:b"), Some(("u.npz", "a:b")));
+        assert_eq!(split_member("d:u.npz:a"), Some(("d:u.npz", "a")));
+        assert_eq!(split_member("-.npz:a"), Some(("-.npz", "a")));
+        assert_eq!(split_member("x[1:2]"), None);
     }
 
     #[test]
