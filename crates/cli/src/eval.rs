@@ -34,6 +34,9 @@ pub struct Arguments {
     /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=-, name=-.csv, name=EXPRESSION
     #[arg(value_name = "EXPR | NAME=VALUE")]
     words: Vec<String>,
+    // clap reads the argument `-.npz` as the option `-.` with the value `npz`.
+    #[arg(short = '.', hide = true, value_name = "FORMAT", value_parser = parse_standard_input)]
+    standard_input: Option<String>,
     /// Read a script from a file; - is standard input
     #[arg(short, long, value_name = "SCRIPT")]
     file: Option<PathBuf>,
@@ -51,6 +54,16 @@ pub struct Arguments {
     /// List the functions that an expression can call
     #[arg(long)]
     functions: bool,
+}
+
+/// Returns the binding `-.FORMAT` of standard input.
+fn parse_standard_input(format: &str) -> Result<String, String> {
+    let path = format!("-.{format}");
+    if is_standard_stream(&path) {
+        Ok(path)
+    } else {
+        Err("not a format; put an expression that begins with a minus after `--`".to_string())
+    }
 }
 
 /// Runs the command.
@@ -122,15 +135,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Returns the source of the script, and the command-line arguments that are bindings.
 fn script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
+    let mut words: Vec<String> = arguments.standard_input.iter().chain(&arguments.words).cloned().collect();
     let Some(path) = &arguments.file else {
         // The expression is the first argument that is not a binding. The other arguments are bindings.
-        return match arguments.words.iter().position(|word| !is_binding(word)) {
+        return match words.iter().position(|word| !is_binding(word)) {
             Some(at) => {
-                let mut words = arguments.words.clone();
                 let expression = words.remove(at);
                 Ok((expression, words))
             }
-            None => Err(Failure::bad_input(match arguments.words.first() {
+            None => Err(Failure::bad_input(match words.first() {
                 Some(word) if !word.contains(".np") => {
                     format!("no expression: '{word}' is a variable for one; an assignment has spaces around its `=`")
                 }
@@ -138,13 +151,22 @@ fn script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String>), F
             })),
         };
     };
-    let mut text = String::new();
-    if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text).map_err(|e| Failure::bad_input(format!("standard input: {e}")))?;
+    let text = if path == Path::new("-") {
+        read_script(std::io::stdin()).map_err(|e| Failure::bad_input(format!("standard input: {e}")))
     } else {
-        text = std::fs::read_to_string(path).map_err(|e| Failure::bad_input(format!("{}: {e}", path.display())))?;
+        std::fs::File::open(path).and_then(read_script).map_err(|e| Failure::bad_input(format!("{}: {e}", path.display())))
+    };
+    Ok((text?, words))
+}
+
+/// Reads the text of a script, which has a maximum size because a device such as `/dev/zero` has no end.
+fn read_script(source: impl Read) -> std::io::Result<String> {
+    const MAX_BYTES: u64 = 16 << 20;
+    let mut text = String::new();
+    match source.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64 {
+        0..=MAX_BYTES => Ok(text),
+        _ => Err(std::io::Error::other("a script is at most 16 MiB long")),
     }
-    Ok((text, arguments.words.clone()))
 }
 
 fn is_binding(word: &str) -> bool {
@@ -245,13 +267,23 @@ impl Output {
     }
 
     fn write(&self, outcome: &Outcome) -> Result<(), Failure> {
+        let mut notes = Vec::new();
         let arrays = match outcome {
             Outcome::Value(value) => vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).with_origin(self.display_name()))?)],
-            Outcome::Names(values) => convert_to_arrays(values)?,
+            Outcome::Names(values) => convert_to_arrays(values, &mut notes)?,
         };
+        if !arrays.is_empty() {
+            self.write_arrays(&arrays)?;
+        }
+        // Notes are printed after the output is written, as reports are.
+        notes.iter().for_each(output::error_line);
         if arrays.is_empty() {
             return Err(Failure::bad_input(format!("{}: nothing to write: the script assigns no array", self.display_name())));
         }
+        Ok(())
+    }
+
+    fn write_arrays(&self, arrays: &[(&str, NdArray)]) -> Result<(), Failure> {
         let named: Vec<(&str, &NdArray)> = arrays.iter().map(|(name, array)| (*name, array)).collect();
         let _progress = Progress::start("writing", Some(named.iter().map(|(_, array)| array.nbytes() as u64).sum()));
         match self {
@@ -279,13 +311,13 @@ impl Output {
     }
 }
 
-/// Converts the values to arrays. Strings, dtypes and `None` are skipped with a note on standard error.
-fn convert_to_arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
+/// Converts the values to arrays. Strings, dtypes and `None` are skipped, with a note in `notes`.
+fn convert_to_arrays<'a>(values: &'a [(String, Value)], notes: &mut Vec<String>) -> Result<Vec<(&'a str, NdArray)>, Failure> {
     let mut arrays = Vec::new();
     for (name, value) in values {
         match value {
             Value::None | Value::Str(_) | Value::DType(_) => {
-                output::error_line(format_args!("note: {name} is not written: it is '{}', not an array", value.type_name()));
+                notes.push(format!("note: {name} is not written: it is '{}', not an array", value.type_name()));
             }
             value => arrays.push((name.as_str(), value.array("save").map_err(|e| Failure::from(e).with_origin(name))?)),
         }

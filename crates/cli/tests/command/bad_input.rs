@@ -77,8 +77,17 @@ const TABLE: &[Row] = &[
     // Errors in the command line.
     (&["evla", "1"], &["evla"]),
     (&["eval", "1", "--no-such-option"], &["--no-such-option"]),
+    (&["eval", "-.5"], &["'5'", "begins with a minus after `--`"]),
     (&[], &["Usage"]),
 ];
+
+#[test]
+#[cfg(unix)]
+fn a_script_without_end_is_an_error() {
+    let output = run(&Folder::new(), &["eval", "--file", "/dev/zero"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/dev/zero: a script is at most 16 MiB long"));
+}
 
 #[test]
 fn bad_input_gives_one_message_and_no_file() {

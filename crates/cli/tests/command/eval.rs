@@ -72,6 +72,30 @@ fn scripts_write_every_name() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_closed_standard_error_does_not_prevent_writing() {
+    let folder = Folder::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = command(folder.0.path());
+    command.args(["eval", "y = 1; text = 'x'", "-o", "out.npz"]).stderr(writer).status().unwrap();
+    assert_eq!(io::Npz::open(folder.path("out.npz")).unwrap().names().collect::<Vec<_>>(), ["y"]);
+}
+
+/// Output to `/dev/stdout` continues a file that standard output is redirected to.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_link_to_standard_output_appends() {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("/dev/stdout", folder.path("link.csv")).unwrap();
+    std::fs::write(folder.path("log"), "head\n").unwrap();
+    let log = std::fs::File::options().append(true).open(folder.path("log")).unwrap();
+    let mut command = command(folder.0.path());
+    assert!(command.args(["eval", "array([7])", "-o", "link.csv"]).stdout(log).status().unwrap().success());
+    assert_eq!(std::fs::read_to_string(folder.path("log")).unwrap(), "head\n7\n");
+}
+
+#[test]
 fn reads_and_writes_every_format() {
     let folder = Folder::new();
     assert_eq!(succeed(&folder, &["eval", "d", "d=data.csv"]), "[[ 1.  2.]\n [ 3. nan]]\n");
@@ -111,6 +135,7 @@ fn standard_input_and_output_carry_arrays() {
     assert_eq!(pipe(&folder, &["eval", "n", "n=-"], &archive), b"[1 2 3]\n");
     assert_eq!(pipe(&folder, &["eval", "x", "x=-:n"], &archive), b"[1 2 3]\n");
     assert_eq!(pipe(&folder, &["eval", "n + a[0, 0]", "-"], &archive), b"[4. 5. 6.]\n");
+    assert_eq!(pipe(&folder, &["eval", "n + a[0, 0]", "-.npz", "-o", "-.txt"], &archive), b"4.0\n5.0\n6.0\n");
     let tensors = pipe(&folder, &["eval", "y = x", "x=-", "-o", "-.safetensors"], &whole);
     assert_eq!(io::load_safetensors_bytes(&tensors).unwrap()[0].0, "y");
     assert!(folder.new_files().is_empty());
