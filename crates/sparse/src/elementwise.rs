@@ -156,6 +156,18 @@ pub(crate) fn with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected:
     a.with_data(apply(a.data().clone())?)
 }
 
+/// Returns `a ** exponent`, computed only at the stored elements of `a`. Repeated elements are added first.
+///
+/// # Errors
+/// The exponent 0, because every element of the result would be one, and the errors of [`NdArray::power`].
+pub(crate) fn power(a: &SparseArray, exponent: Scalar) -> Result<SparseArray> {
+    if !exponent.as_bool() {
+        return Err(Error::value("power", "zeros to the power of zero are one, so the result is not sparse; use to_dense"));
+    }
+    let a = with_unique_positions(a)?;
+    a.with_data(a.data().power(exponent)?)
+}
+
 /// Returns `op(a)` for an operation of one argument that maps 0 to 0. Repeated elements are added first.
 pub(crate) fn unary(op: Op, a: &SparseArray) -> Result<SparseArray> {
     let apply = |values: NdArray| elementwise(op, &[values.into()]);

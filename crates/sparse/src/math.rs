@@ -1,6 +1,6 @@
 //! Arithmetic and reductions of sparse arrays: [`SparseMath`].
 
-use cuprum_core::ops::elementwise::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NOT_EQUAL, POWER, SUBTRACT};
+use cuprum_core::ops::elementwise::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NOT_EQUAL, SUBTRACT};
 use cuprum_core::{Axes, NdArray, Op, Result, Scalar, numpy};
 
 use crate::reductions::NormOrder;
@@ -271,10 +271,11 @@ pub trait SparseMath: Sparse {
         elementwise::with_scalar(MULTIPLY, &self.to_sparse(), factor.into(), false)
     }
 
-    /// Returns the elements raised to a power (`a ** exponent`). The exponent must be positive, so that zeros remain zero.
+    /// Returns the stored elements raised to a power (`a ** exponent`). Repeated elements are added first. Zeros that are not stored remain
+    /// zero, even for a negative exponent.
     ///
     /// # Errors
-    /// An exponent for which the power of zero is not zero.
+    /// The exponent 0, for which zeros become one, and a negative int as the exponent of integers.
     ///
     /// # Examples
     /// ```
@@ -290,7 +291,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::with_scalar(POWER, &elementwise::with_unique_positions(&self.to_sparse())?, exponent.into(), false)
+        elementwise::power(&self.to_sparse(), exponent.into())
     }
 
     /// Returns the array without stored zeros (`.eliminate_zeros()`).

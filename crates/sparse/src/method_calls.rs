@@ -57,13 +57,9 @@ methods! {
     maximum |a, args| call_operator("maximum", &a, args)?;
     minimum |a, args| call_operator("minimum", &a, args)?;
     power |a, args| {
-        let raised = elementwise::with_scalar(
-            cuprum_core::ops::elementwise::POWER,
-            &elementwise::with_unique_positions(&a)?,
-            Scalar::from_args(args, "n")?,
-            false,
-        )?;
-        args.dtype("dtype")?.map_or(Ok(raised.clone()), |dtype| convert::astype(&raised, dtype))?
+        let a = elementwise::with_unique_positions(&a)?;
+        let a = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| convert::astype(&a, dtype))?;
+        elementwise::power(&a, Scalar::from_args(args, "n")?)?
     };
     sum |a, args| convert_to_requested_dtype(args, reductions::sum(&a, axes_argument(args)?)?)?;
     mean |a, args| convert_to_requested_dtype(args, reductions::mean(&a, axes_argument(args)?)?)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cuprum_core::expr::elementwise;
 use cuprum_core::function::IntoValue;
 use cuprum_core::op::Op;
-use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, NEGATIVE, POWER, SUBTRACT};
+use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, NEGATIVE, SUBTRACT};
 use cuprum_core::ops::value::{IndexPart, Object};
 use cuprum_core::{Array, Error, IndexItem, Item, NdArray, Operand, Result, Value};
 
@@ -137,9 +137,7 @@ fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected
         ("matmul", Operand::Scalar(_)) => Err(Error::value("matmul", "the operands must have axes; use `*` for numbers")),
         ("multiply", Operand::Array(b)) => sparse::scaled_by_dense(MULTIPLY, a, &b).map(IntoValue::into_value),
         ("divide", Operand::Array(b)) if !is_reflected => sparse::scaled_by_dense(DIVIDE, a, &b).map(IntoValue::into_value),
-        ("power", Operand::Scalar(s)) if !is_reflected => {
-            sparse::with_scalar(POWER, &sparse::with_unique_positions(a)?, s, false).map(IntoValue::into_value)
-        }
+        ("power", Operand::Scalar(s)) if !is_reflected => sparse::power(a, s).map(IntoValue::into_value),
         ("add" | "subtract", Operand::Scalar(s)) if !s.as_bool() => {
             let zero = NdArray::scalar_as(s, s.weak_promote(a.dtype()))?;
             let op = if function == "add" { ADD } else { SUBTRACT };

@@ -231,7 +231,7 @@ fn operations_that_are_not_sparse_are_errors() {
     let a = CsrArray::from_dense(&NdArray::from_vec(vec![1.0, 0.0], [1, 2]).unwrap()).unwrap();
     let message = a.elementwise(cuprum_core::ops::elementwise::EQUAL, &a).unwrap_err().to_string();
     assert!(message.contains("the result of two zeros is not zero"), "{message}");
-    assert!(a.map(cuprum_core::ops::elementwise::COS).is_err() && a.power(0).is_err() && a.power(-1.0).is_err());
+    assert!(a.map(cuprum_core::ops::elementwise::COS).is_err() && a.power(0).is_err() && a.power(0.0).is_err());
     let other = CsrArray::zeros([2, 3], DType::F64).unwrap();
     assert!(a.add(&other).unwrap_err().to_string().contains("(1, 2), (2, 3)"));
 }

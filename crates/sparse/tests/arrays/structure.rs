@@ -4,7 +4,7 @@ use cuprum_backend_cpu as _;
 use cuprum_core::function::{Function, IntoValue};
 use cuprum_core::ops::value::Object;
 use cuprum_core::{Array, DType, Error, NdArray, Result, Value, array, zeros};
-use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Sparse, SparseArray};
+use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Sparse, SparseArray, SparseMath};
 
 fn values(n: usize) -> NdArray {
     zeros(n, DType::F64).unwrap().add(1.0).unwrap()
@@ -102,6 +102,19 @@ fn dtypes_of_joins_and_of_0d_operands() -> Result<()> {
     for number in [Value::from(1.0), NdArray::scalar(1.0)?.into()] {
         assert_refused(a.binary("divide", &number, true).expect("an operator"), "not sparse");
     }
+    Ok(())
+}
+
+#[test]
+fn powers_of_stored_elements() -> Result<()> {
+    let a = CooArray::new(&array![2.0, 2.0, 0.0], &array![0, 0, 1], &array![0, 0, 1], [2, 2])?;
+    assert_eq!(a.power(-1)?.to_dense()?, array![[0.25, 0.0], [0.0, f64::INFINITY]]);
+    let integers = CsrArray::from_dense(&array![[2, 0]])?.to_sparse();
+    assert_eq!(integers.power(-1.0)?.to_dense()?, array![[0.5, 0.0]]);
+    assert_refused(integers.power(-1), "integers to negative integer powers");
+    assert_refused(integers.binary("power", &(-1).into(), false).expect("an operator"), "integers to negative integer powers");
+    let wide = call("sparray.power", vec![integers.into_value(), (-1).into()], &[("dtype", Value::DType(DType::F64))])?;
+    assert_eq!(sparse_result(&wide).to_dense()?, array![[0.5, 0.0]]);
     Ok(())
 }
 
