@@ -99,7 +99,7 @@ impl DiaArray {
         &self.offsets
     }
 
-    /// Returns the elements of the stored diagonals in CSR format, zeros included.
+    /// Returns the elements of the stored diagonals in CSR format, without zeros.
     pub(crate) fn compressed(&self) -> Result<Compressed> {
         if let Some(known) = self.by_rows.get() {
             return Ok(known.clone());
@@ -113,7 +113,9 @@ impl DiaArray {
             let row = column.subtract(self.offsets.astype(DType::I64)?.reshape((-1, 1))?)?;
             let is_inside = row.greater_equal(0)?.bitwise_and(row.less(self.shape[0] as i64)?)?;
             let data = self.data.index(cuprum_core::s![.., ..width])?;
-            let [row, column, data] = [&row, &column, &data].map(|a| a.contiguous()?.extract(&is_inside));
+            // As in SciPy, zeros on a stored diagonal fill the places of elements that the matrix does not store.
+            let is_stored = is_inside.bitwise_and(data.not_equal(0)?)?;
+            let [row, column, data] = [&row, &column, &data].map(|a| a.contiguous()?.extract(&is_stored));
             Compressed::from_positions(&row?, &column?, &data?, self.shape, index)?
         };
         Ok(self.by_rows.get_or_init(|| made).clone())

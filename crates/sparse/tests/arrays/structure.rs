@@ -119,6 +119,13 @@ fn powers_of_stored_elements() -> Result<()> {
 }
 
 #[test]
+fn zeros_of_diagonals_are_not_stored() -> Result<()> {
+    let a = CsrArray::from_dense(&array![[1.0, 0.0], [0.0, 0.0]])?.to_dia()?.to_csr()?;
+    assert_eq!((a.nnz(), a.matmul(&array![1.0, f64::INFINITY])?), (1, array![1.0, 0.0]));
+    Ok(())
+}
+
+#[test]
 fn solvers_report_failure() -> Result<()> {
     let a = CsrArray::from_dense(&array![[2.0, 0.5], [0.5, 3.0]])?.into_value();
     for path in ["sparse.linalg.cg", "sparse.linalg.gmres", "sparse.linalg.bicgstab"] {
