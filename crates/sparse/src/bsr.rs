@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cuprum_core::{Array, DType, Device, Error, NdArray, Result, arange, with_device, zeros};
+use cuprum_core::{Array, DType, Device, Error, NdArray, Result, arange, flatnonzero, with_device, zeros};
 
-use crate::common::{as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, index_range, indptr_of_counts};
+use crate::common::{
+    as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, index_range, indptr_of_counts, indptr_of_rows,
+    order_by_position, run_starts,
+};
 use crate::compressed::Compressed;
 
 /// A sparse array in block row format (`scipy.sparse.bsr_array`): dense blocks of one shape in compressed row format.
@@ -86,19 +89,22 @@ impl BsrArray {
         let a = a.canonical()?;
         let (rows, blocks) = (a.rows()?, [shape[0] / r, shape[1] / c]);
         let (block_row, block_column) = (rows.floor_divide(r as i64)?, a.indices.astype(DType::I64)?.floor_divide(c as i64)?);
+        let order = order_by_position(&block_row, &block_column, blocks)?;
+        let sorted = |x: &NdArray| contiguous_stored(&x.take(&order, 0)?);
+        let (rows, columns, data) = (sorted(&rows)?, sorted(&a.indices.astype(DType::I64)?)?, sorted(&a.data)?);
+        let (block_row, block_column) = (sorted(&block_row)?, sorted(&block_column)?);
+        let is_first = run_starts(&block_row, &block_column)?;
+        let (block, begins) = (is_first.astype(DType::I64)?.cumsum(0)?.subtract(1)?, flatnonzero(&is_first)?);
         // The blocks have the index arrays of a CSR matrix with one element for each block.
-        let mask = cuprum_core::ones_like(&rows)?;
-        let structure = Compressed::from_positions(&block_row, &block_column, &mask, blocks, a.indices.dtype())?;
-        let keys = structure.rows()?.multiply(blocks[1] as i64)?.add(&structure.indices)?;
-        let count = structure.count();
-        let wanted = block_row.multiply(blocks[1] as i64)?.add(&block_column)?;
-        let block = keys.searchsorted(&wanted, cuprum_core::Side::Left)?;
+        let (count, index) = (begins.size(), a.indices.dtype());
+        let indptr = indptr_of_rows(&block_row.take(&begins, 0)?, blocks[0], index)?;
+        let structure = Compressed::from_valid(begins.clone(), block_column.take(&begins, 0)?.astype(index)?, indptr, blocks, true)?;
         let size = count.checked_mul(r).and_then(|n| n.checked_mul(c));
         let size = size.ok_or_else(|| Error::shape(OP, "the blocks are too large", &[&shape, &[r, c]]))?;
         let place = block.multiply((r * c) as i64)?;
-        let place = place.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(a.indices.astype(DType::I64)?.remainder(c as i64)?)?;
-        let empty = with_device(a.device(), || zeros(size, a.data.dtype()))?;
-        let data = cuprum_core::scatter(&empty, &place, &a.data, 0, cuprum_core::ScatterMode::Assign)?;
+        let place = place.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(columns.remainder(c as i64)?)?;
+        let empty = with_device(a.device(), || zeros(size, data.dtype()))?;
+        let data = cuprum_core::scatter(&empty, &place, &data, 0, cuprum_core::ScatterMode::Assign)?;
         let data = contiguous_stored(&data.reshape([count, r, c])?)?;
         Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
     }

@@ -128,7 +128,7 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
 
 /// Returns `count` distinct random integers in `0..size`, in ascending order.
 fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
-    if count * 2 >= size {
+    if count >= size - count {
         // If at least half of the integers are needed, takes the first ones of a random permutation.
         let order = generator.permutation(index_range(Device::current()?, size as usize)?, 0)?;
         return order.index(cuprum_core::s![..count])?.sort(0);

@@ -126,6 +126,19 @@ fn zeros_of_diagonals_are_not_stored() -> Result<()> {
 }
 
 #[test]
+fn positions_beyond_int64() -> Result<()> {
+    let rows = array![0i64, 16, 32];
+    let a = CooArray::new(&array![1.0, 2.0, 3.0], &rows, &array![5i64, 5, 5], [1000, 1 << 60])?;
+    let blocks = a.to_bsr([2, 4])?;
+    assert_eq!(blocks.data().sum((1, 2))?, array![1.0, 2.0, 3.0]);
+    let back = blocks.to_csr()?.eliminate_zeros()?.to_coo()?;
+    assert_eq!((back.row(), back.column(), back.data()), (&rows, &array![5i64, 5, 5], a.data()));
+    // No overflow in the number of elements. The permutation does not fit in memory.
+    assert!(cuprum_sparse::random_array([1 << 31, 1 << 31], 1.0, DType::F32, &cuprum_core::random::default_rng(1)).is_err());
+    Ok(())
+}
+
+#[test]
 fn solvers_report_failure() -> Result<()> {
     let a = CsrArray::from_dense(&array![[2.0, 0.5], [0.5, 3.0]])?.into_value();
     for path in ["sparse.linalg.cg", "sparse.linalg.gmres", "sparse.linalg.bicgstab"] {
