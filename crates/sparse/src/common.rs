@@ -52,8 +52,7 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
     };
     let mut converted = arrays.map(NdArray::clone);
     for (slot, a) in converted.iter_mut().zip(arrays) {
-        // Bounds are checked after this conversion. Clamping keeps a uint64 index that is out of bounds from wrapping to a valid index.
-        let wide = if a.dtype() == DType::U64 { cuprum_core::minimum(a, i64::MAX)? } else { a.clone() };
+        let wide = without_wrapping(a)?;
         *slot = contiguous_stored(&wide.astype(if dtype == DType::I32 { narrowest_index_dtype(&wide)? } else { DType::I64 })?)?;
     }
     if dtype == DType::I32 && converted.iter().any(|a| a.dtype() == DType::I64) {
@@ -62,6 +61,12 @@ pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N]
         }
     }
     Ok(converted)
+}
+
+/// Clamps uint64 indices to int64, and returns other indices unchanged. Bounds are checked after the conversion to int64. Clamping keeps an
+/// index that is out of bounds from wrapping to a valid index.
+pub(crate) fn without_wrapping(indices: &NdArray) -> Result<NdArray> {
+    if indices.dtype() == DType::U64 { cuprum_core::minimum(indices, i64::MAX) } else { Ok(indices.clone()) }
 }
 
 /// Returns int32 if all elements of `a` fit in int32, else int64.

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Array, DType, Error, IndexItem, Item, NdArray, Result, Scalar, Side, minimum, s, where_};
 
-use crate::common::{check_range, contiguous_stored, filled, index_range, indptr_of_counts};
+use crate::common::{check_range, contiguous_stored, filled, index_range, indptr_of_counts, without_wrapping};
 use crate::compressed::Compressed;
 use crate::convert::by_rows;
 use crate::reductions::stored_elements_per_row;
@@ -78,7 +78,7 @@ impl AxisSelection {
             DType::Bool if array.size() == extent => Ok(AxisSelection::List(cuprum_core::flatnonzero(array)?)),
             DType::Bool => Err(Error::shape(OP, format!("a mask of axis {axis} has {extent} elements"), &[array.shape()])),
             dtype if dtype.is_int() || array.size() == 0 => {
-                let wide = array.astype(DType::I64)?;
+                let wide = without_wrapping(array)?.astype(DType::I64)?;
                 let indices = contiguous_stored(&where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?)?;
                 check_range(OP, &indices, axis, extent)?;
                 Ok(AxisSelection::List(indices))

@@ -139,6 +139,17 @@ fn positions_beyond_int64() -> Result<()> {
 }
 
 #[test]
+fn uint64_indices_do_not_wrap() -> Result<()> {
+    let a = CsrArray::from_dense(&array![[1.0, 2.0], [3.0, 4.0]])?;
+    let (far, near) = (array![u64::MAX], array![1u64]);
+    assert_refused(a.index(cuprum_core::s![&far]), "out of bounds");
+    assert_refused(a.index(cuprum_core::s![.., &far]), "out of bounds");
+    assert_refused(a.values_at(&near, &far), "out of bounds");
+    assert_eq!(a.index(cuprum_core::s![&near])?.to_dense()?, array![[3.0, 4.0]]);
+    Ok(())
+}
+
+#[test]
 fn solvers_report_failure() -> Result<()> {
     let a = CsrArray::from_dense(&array![[2.0, 0.5], [0.5, 3.0]])?.into_value();
     for path in ["sparse.linalg.cg", "sparse.linalg.gmres", "sparse.linalg.bicgstab"] {
