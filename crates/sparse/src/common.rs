@@ -129,9 +129,10 @@ pub(crate) fn indptr_of_counts(counts: &NdArray, index: DType) -> Result<NdArray
     contiguous_stored(&joined.astype(index)?)
 }
 
-/// Returns `indptr` in the dtype `index` for a matrix of `extent` rows. `rows` holds the row index of each element.
+/// Returns `indptr` in the dtype `index` for a matrix of `extent` rows, or in int64 if the number of elements does not fit. `rows` holds the
+/// row index of each element.
 pub(crate) fn indptr_of_rows(rows: &NdArray, extent: usize, index: DType) -> Result<NdArray> {
-    indptr_of_counts(&cuprum_core::bincount(rows, None, extent)?, index)
+    indptr_of_counts(&cuprum_core::bincount(rows, None, extent)?, index.promote(index_dtype(&[rows.size()])))
 }
 
 /// Returns a mask of the elements whose position `(row, column)` differs from that of the preceding element. The mask is always true for
