@@ -24,7 +24,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let (a, b) = (Elements::contiguous(a)?.typed::<T>(), Elements::contiguous(b)?.typed::<T>());
     let mut output = Output::allocate(call, 0)?;
     let mut out = output.elements_mut()?.typed::<T>();
-    let first = structure.row(0).start;
+    let first = structure.indptr[0].to_usize();
     let (before, rest) = out.split_at_mut(first);
     before.fill(T::ZERO);
     out = rest;

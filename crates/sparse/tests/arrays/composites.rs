@@ -127,6 +127,13 @@ fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
 }
 
 #[test]
+fn indices_beyond_the_rows() -> Result<()> {
+    let (a, b) = (cuprum_core::zeros((0, 1), DType::F64)?, cuprum_core::array![[1.0]]);
+    assert_eq!(sample(&cuprum_core::array![0], &cuprum_core::array![0, 0], &a, &b)?, cuprum_core::array![0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
 fn kernels_check_indices() {
     let (values, b) = (cuprum_core::array![1.0, 2.0], cuprum_core::array![1.0, 1.0]);
     let (indptr, valid) = (cuprum_core::array![0, 1, 2], cuprum_core::array![0, 1]);
