@@ -145,7 +145,9 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
         damped = damped.hypot(damped_part);
         let r_norm = phi_bar.hypot(damped);
         result.gradient_norm = alpha * tau.abs();
-        result.residual_norm = (r_norm * r_norm - (options.damp * x_norm).powi(2)).max(0.0).sqrt();
+        let squared = r_norm * r_norm - (options.damp * x_norm).powi(2);
+        // `max` would turn NaN into 0.
+        result.residual_norm = if squared < 0.0 { 0.0 } else { squared.sqrt() };
         let relative = r_norm / b_norm;
         let gradient = result.gradient_norm / (matrix_norm * r_norm + epsilon);
         let inverse_condition = 1.0 / (result.condition + epsilon);

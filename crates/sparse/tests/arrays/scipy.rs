@@ -148,6 +148,8 @@ fn breakdowns_and_values_that_are_not_finite() -> Result<()> {
         let zero = solve(&definite, &array![0.0, 0.0], &SolverOptions { x0: Some(&array![1.0, 1.0]), ..options })?;
         assert!(zero.has_converged && zero.x == array![0.0, 0.0], "{zero:?}");
     }
+    assert!(lsqr(&definite, &array![f64::NAN, 1.0], &LsqrOptions::default())?.residual_norm.is_nan());
+    assert!(lsqr(&not_finite, &array![1.0, 1.0], &LsqrOptions::default())?.residual_norm.is_nan());
     let large = cg(&definite, &array![1e20f32, 1e20], &options)?;
     let residual = array![1e20f32, 1e20].subtract(definite.matmul(&large.x)?)?.abs()?.max(())?.item()?.as_f64();
     assert!(!large.has_converged || residual < 1e16, "{large:?}");
