@@ -179,7 +179,9 @@ impl<'a> Basis<'a> {
             if !residual.is_finite() {
                 return Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::NotFinite, matrix: 0, batch: 1 });
             }
-            if residual > before * machine_epsilon(self.dtype) && residual > 0.0 {
+            // A basis of the whole space has no residual. The product `before * epsilon` can underflow, so it does not show this.
+            let spans_space = self.vectors.len() >= self.a.extents()[0];
+            if residual > before * machine_epsilon(self.dtype) && residual > 0.0 && !spans_space {
                 self.next = Some(contiguous_stored(&rest.divide(residual)?)?);
             } else {
                 self.next = self.random_orthogonal_vector()?;

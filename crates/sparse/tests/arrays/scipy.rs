@@ -265,6 +265,8 @@ fn eigenvalues_and_singular_values_of_any_scale() -> Result<()> {
 fn graphs() -> Result<()> {
     let graph = CsrArray::from_dense(&get("graph/matrix"))?;
     let (count, labels) = connected_components(&graph)?;
+    let subnormal = cuprum_sparse::diags_array(&[array![1e-310, 2e-310, 3e-310, 4e-310]], &[0], None, DType::F64)?;
+    assert_close(&eigsh(&subnormal, 2, Which::LargestMagnitude, &options)?.0.divide(1e-310)?, &array![3.0, 4.0], 1e-12);
     assert_close(&labels.astype(DType::I32)?, &get("graph/labels").astype(DType::I32)?, 0.0);
     assert_eq!(count as i128, get("graph/labels").max(())?.item()?.as_int().unwrap() + 1);
     let (got, want) = (shortest_path(&graph, 0)?.to_vec::<f64>()?, get("graph/paths").to_vec::<f64>()?);
