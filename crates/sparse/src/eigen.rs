@@ -2,7 +2,7 @@
 
 use cuprum_core::error::LinAlgFailure;
 use cuprum_core::function::FromArgs;
-use cuprum_core::ops::linalg::{Triangle, eigh};
+use cuprum_core::ops::linalg::{QrMode, Triangle, eigh, qr, svd};
 use cuprum_core::{Args, DType, Device, Error, NdArray, Result, Value, conj, numpy, random, s, stack, with_device};
 
 use crate::SparseArray;
@@ -252,10 +252,10 @@ impl<'a> Basis<'a> {
 
 /// Returns `u` (m, k), the `k` largest singular values (k) in ascending order, and `vh` (k, n) (`scipy.sparse.linalg.svds`).
 ///
-/// `k` is less than the smaller extent of the matrix (m, n). The singular values are computed as square roots of the eigenvalues of `a.H @
-/// a` or `a @ a.H`, whichever is smaller. Small singular values therefore have a larger relative error. In float64, singular values below
-/// 1e-8 times the largest one have no correct digits. The operator `a` must provide products with its conjugate transpose
-/// ([`LinearOperator::rmatvec`]).
+/// `k` is less than the smaller extent of the matrix (m, n). The singular vectors of one side span the same space as eigenvectors of `a.H @
+/// a` or `a @ a.H`, whichever is smaller. In float64, singular values below 1e-8 times the largest one, and their vectors, are
+/// inaccurate. The columns of `u` and the rows of `vh` are orthonormal, also for a matrix of lower rank. The operator `a` must provide
+/// products with its conjugate transpose ([`LinearOperator::rmatvec`]).
 ///
 /// # Errors
 /// The errors of [`eigsh`].
@@ -280,22 +280,27 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     }
     let is_tall = m >= n;
     let gram = Gram::new(OP, a, is_tall)?;
-    let (squares, vectors) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
-    let values = contiguous_stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?.divide(gram.scale)?)?;
-    // `vectors` holds one set of singular vectors. The other set is `a @ vectors` if `a` is tall, else `a.H @ vectors`, with each column
-    // normalised.
-    let columns: Vec<NdArray> = (0..k)
-        .map(|i| {
-            let vector = contiguous_stored(&vectors.index(s![.., i])?)?;
-            let product = contiguous_stored(&if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? })?;
-            let size = norm(&product)?;
-            if size > 0.0 { contiguous_stored(&product.divide(size)?.astype(vectors.dtype())?) } else { product.astype(vectors.dtype()) }
-        })
-        .collect::<Result<_>>()?;
-    let other = stack(&columns, 1)?;
+    let (_, basis) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
+    // The columns of `basis` span one set of singular vectors. The singular value decomposition of the products with `basis` gives the
+    // values and both sets. The vectors of zeros are orthonormal too.
+    let products = (0..k).map(|i| {
+        let vector = contiguous_stored(&basis.index(s![.., i])?)?;
+        let product = if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? };
+        contiguous_stored(&product.astype(basis.dtype())?.multiply(gram.scale)?)
+    });
+    let decompose = || {
+        let (q, r) = qr(&stack(products.collect::<Result<Vec<_>>>()?, 1)?, QrMode::Reduced)?;
+        let (left, values, right) = svd(&r, false)?;
+        Ok((q.matmul(&left.index(s![.., ..;-1])?)?, values.index(s![..;-1])?, basis.matmul(&adjoint(&right.index(s![..;-1])?)?)?))
+    };
+    let (other, values, vectors) = decompose().map_err(|e: Error| e.with_function_name(OP))?;
     let (u, v) = if is_tall { (other, vectors) } else { (vectors, other) };
-    let vh = if v.dtype().is_complex() { conj(v.t()?)? } else { v.t()? };
-    Ok((contiguous_stored(&u)?, values, contiguous_stored(&vh)?))
+    Ok((contiguous_stored(&u)?, contiguous_stored(&values.divide(gram.scale)?)?, contiguous_stored(&adjoint(&v)?)?))
+}
+
+/// Returns the conjugate transpose of a matrix.
+fn adjoint(a: &NdArray) -> Result<NdArray> {
+    if a.dtype().is_complex() { conj(a.t()?) } else { a.t() }
 }
 
 /// The Gram matrix of `scale * a` as a linear operator: `scale**2 * a.H @ a` if `a` is tall, else `scale**2 * a @ a.H`.

@@ -222,6 +222,18 @@ fn eigenvalues_and_singular_values() -> Result<()> {
         let tail = singular[5..].iter().map(|s| s * s).sum::<f64>().sqrt();
         assert!((norm - tail).abs() < 1e-9 * tail, "{norm} {tail}");
     }
+    // The vectors of zero singular values are orthonormal too.
+    for matrix in [array![[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], array![[0.0; 4]; 3]] {
+        for matrix in [matrix.astype(DType::C128)?, matrix.t()?.contiguous()?, matrix] {
+            let (u, got, vh) = svds(&CsrArray::from_dense(&matrix)?, 2, &LanczosOptions::default())?;
+            let rest = u.multiply(&got)?.matmul(&vh)?.subtract(&matrix)?.abs()?.max(())?.item()?.as_f64();
+            assert!(rest < 1e-14 && got.index(0)?.item()?.as_f64() < 1e-14, "{got:?}");
+            for vectors in [u.t()?, vh] {
+                let gram = vectors.matmul(&cuprum_core::conj(vectors.t()?)?)?;
+                assert_close(&gram.astype(DType::C128)?, &cuprum_core::eye(2, 2, 0, DType::C128)?, 1e-14);
+            }
+        }
+    }
     assert!(eigsh(&dense, 2, Which::LargestMagnitude, &LanczosOptions::default()).is_err(), "not square");
     assert!(svds(&dense, 30, &LanczosOptions::default()).is_err(), "k is too large");
     // An invariant subspace, and eigenvalues of high multiplicity.
@@ -253,6 +265,8 @@ fn eigenvalues_and_singular_values_of_any_scale() -> Result<()> {
             assert_close(&vectors.t()?.matmul(&vectors)?, &cuprum_core::eye(2, 2, 0, dtype)?, tolerance);
         }
     }
+    let subnormal = cuprum_sparse::diags_array(&[array![1e-310, 2e-310, 3e-310, 4e-310]], &[0], None, DType::F64)?;
+    assert_close(&eigsh(&subnormal, 2, Which::LargestMagnitude, &options)?.0.divide(1e-310)?, &array![3.0, 4.0], 1e-12);
     let a = diagonal(f64::NAN, DType::F64)?;
     assert!(eigsh(&a, 2, Which::LargestMagnitude, &options).is_err() && svds(&a, 2, &options).is_err());
     let zeros = cuprum_core::zeros(30, DType::F64)?;
@@ -265,8 +279,6 @@ fn eigenvalues_and_singular_values_of_any_scale() -> Result<()> {
 fn graphs() -> Result<()> {
     let graph = CsrArray::from_dense(&get("graph/matrix"))?;
     let (count, labels) = connected_components(&graph)?;
-    let subnormal = cuprum_sparse::diags_array(&[array![1e-310, 2e-310, 3e-310, 4e-310]], &[0], None, DType::F64)?;
-    assert_close(&eigsh(&subnormal, 2, Which::LargestMagnitude, &options)?.0.divide(1e-310)?, &array![3.0, 4.0], 1e-12);
     assert_close(&labels.astype(DType::I32)?, &get("graph/labels").astype(DType::I32)?, 0.0);
     assert_eq!(count as i128, get("graph/labels").max(())?.item()?.as_int().unwrap() + 1);
     let (got, want) = (shortest_path(&graph, 0)?.to_vec::<f64>()?, get("graph/paths").to_vec::<f64>()?);
