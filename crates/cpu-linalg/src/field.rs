@@ -21,6 +21,8 @@ pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + 
     /// Returns `self / divisor`. Squares of small or large parts of a complex divisor neither underflow nor overflow.
     fn quotient(self, divisor: Self) -> Self;
     fn magnitude(self) -> Self::Base;
+    /// Returns `self / magnitude`. The phase of a real number is its sign, also for an infinite one. As in NumPy, NaN has the sign 1.
+    fn phase(self, magnitude: Self::Base) -> Self;
     /// Returns the sum of the magnitudes of the real and imaginary parts. As in LAPACK, the pivot is the element with the largest sum.
     fn sum_of_parts(self) -> Self::Base;
     /// Returns the larger of the magnitudes of the real and imaginary parts, or NaN if either part is NaN.
@@ -48,6 +50,9 @@ macro_rules! field {
             }
             fn magnitude(self) -> $real {
                 Float::abs(self)
+            }
+            fn phase(self, _magnitude: $real) -> $real {
+                if self < 0.0 { -1.0 } else { 1.0 }
             }
             fn sum_of_parts(self) -> $real {
                 Float::abs(self)
@@ -77,6 +82,9 @@ macro_rules! field {
             }
             fn magnitude(self) -> $real {
                 self.norm()
+            }
+            fn phase(self, magnitude: $real) -> Complex<$real> {
+                self / magnitude
             }
             fn sum_of_parts(self) -> $real {
                 Float::abs(self.re) + Float::abs(self.im)

@@ -306,7 +306,7 @@ fn sign_and_log_of_product<T: Field>(mut sign: T, values: &[T]) -> (T, T::Base) 
         if size == T::Base::zero() {
             return (T::zero(), T::Base::neg_infinity());
         }
-        sign *= *value / T::from_base(size);
+        sign *= value.phase(size);
         log += Float::ln(size);
     }
     (sign, log)

@@ -365,6 +365,29 @@ fn distant_magnitudes() {
 }
 
 #[test]
+fn determinants_of_infinite_and_large_matrices() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    for (matrix, determinant, sign, log) in [
+        (array![[inf, 0.0], [0.0, 1.0]], inf, 1.0, inf),
+        (array![[0.0, 1.0], [inf, 0.0]], -inf, -1.0, inf),
+        (array![[1.0, 0.0], [0.0, -inf]], -inf, -1.0, inf),
+        (array![[0.0, 0.0], [0.0, inf]], 0.0, 0.0, -inf),
+        (array![[nan]], nan, 1.0, nan),
+    ] {
+        let value = |a: &NdArray| a.item().unwrap().as_f64();
+        let equal = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+        let (got_sign, got_log) = slogdet(&matrix).unwrap();
+        assert!(equal(value(&det(&matrix).unwrap()), determinant), "{matrix}");
+        assert!(equal(value(&got_sign), sign) && equal(value(&got_log), log), "{matrix}: {got_sign} {got_log}");
+    }
+    let i = Complex::new(0.0, 1.0);
+    for scale in [1e200f64, 1e-200] {
+        let (sign, log) = slogdet(&NdArray::from_vec(vec![i * scale], [1, 1]).unwrap()).unwrap();
+        assert_eq!((sign.to_vec::<Complex<f64>>().unwrap()[0], log.item().unwrap().as_f64()), (i, scale.ln()));
+    }
+}
+
+#[test]
 fn matrices_without_elements() {
     let zeros = |shape: &[usize]| cuprum_core::zeros(shape, DType::F64).unwrap();
     assert_eq!(solve(&zeros(&[0, 0]), &zeros(&[0, 3])).unwrap().shape(), &[0, 3]);

@@ -119,7 +119,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
             ScaledProduct factor{x, 0};
             factor.normalize();
             product.multiply_by(factor.mantissa, factor.exponent);
-            sign = multiply(sign, divide(x, number(size)));
+            sign = multiply(sign, phase(x, size));
             log += ::log(size);
         }
         if (odd) {

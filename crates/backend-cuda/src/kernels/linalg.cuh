@@ -52,6 +52,9 @@ __device__ inline R square(R x) { return x * x; }
 __device__ inline R square(complex<R> x) { return x.re * x.re + x.im * x.im; }
 __device__ inline R magnitude(R x) { return fabs(x); }
 __device__ inline R magnitude(complex<R> x) { return hypot(x.re, x.im); }
+// Returns x / |x|. The phase of a real number is its sign, also for an infinite one. As in NumPy, NaN has the sign 1.
+__device__ inline R phase(R x, R) { return x < 0 ? R(-1) : R(1); }
+__device__ inline complex<R> phase(complex<R> x, R size) { return complex<R>(x.re / size, x.im / size); }
 __device__ inline bool is_zero(R x) { return x == 0; }
 __device__ inline bool is_zero(complex<R> x) { return x.re == 0 && x.im == 0; }
 template <class To> __device__ inline To from_real(R x) {

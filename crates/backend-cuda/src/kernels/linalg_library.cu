@@ -198,7 +198,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* o
             const T mantissa = info[index] != 0 ? number(0) : scale(mantissas[0], R(odd[0] ? -1 : 1));
             const R size = magnitude(mantissa);
             if (log) {
-                out0[index] = size == 0 ? number(0) : scale(mantissa, 1 / size);
+                out0[index] = size == 0 ? number(0) : phase(mantissa, size);
                 out1[index] = size == 0 ? -infinity() : R(::log(double(size)) + double(exponents[0]) * 0.693147180559945309417232121458);
             } else {
                 out0[index] = ScaledProduct{mantissa, exponents[0]}.rounded();
