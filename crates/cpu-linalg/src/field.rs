@@ -124,6 +124,11 @@ impl<R: Float> PowerOfTwoScale<R> {
         PowerOfTwoScale::scale_from(values, Self::least())
     }
 
+    /// Returns the scale of a matrix that was not divided.
+    pub(crate) fn one() -> PowerOfTwoScale<R> {
+        PowerOfTwoScale(R::one())
+    }
+
     /// Returns the smallest norm of a matrix that LAPACK's eigenvalue drivers do not scale. The largest norm is its reciprocal.
     fn least() -> R {
         R::min_positive_value().sqrt() / R::epsilon()

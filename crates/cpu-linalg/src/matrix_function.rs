@@ -6,9 +6,10 @@ use cuprum_core::{Call, Outcome, Result};
 use cuprum_cpu_base::views::Output;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
+use num_traits::Zero;
 
 use crate::batch::{Batch, Failure};
-use crate::field::{C, PowerOfTwoScale};
+use crate::field::{C, Field, PowerOfTwoScale};
 use crate::logarithm::{LogarithmScratch, triangular_logarithm};
 use crate::matrix::{Matrices, store};
 use crate::schur::{SchurForm, SchurScratch};
@@ -118,8 +119,17 @@ pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call,
         for (index, to) in (first..).zip(to.chunks_mut(n * n)) {
             let failed = |failure: LinAlgFailure| Failure::Matrix(index, failure);
             a.copy_converted(index, t, T::widen);
-            let Some(scale) = PowerOfTwoScale::scale_extremes(t) else { return Err(failed(NotFinite)) };
-            schur.decompose(t, z, n).map_err(failed)?;
+            let is_triangular = t.chunks(n).enumerate().all(|(j, column)| column[j + 1..].iter().all(|v| *v == T::Wide::zero()));
+            let Some(mut scale) = PowerOfTwoScale::scale_extremes(t) else { return Err(failed(NotFinite)) };
+            // A triangular matrix is its own Schur form. Its eigenvalues are exact, so the scale must not make a small one inexact.
+            if is_triangular {
+                if t.iter().step_by(n + 1).any(|v| v.magnitude() < f64::MIN_POSITIVE) {
+                    a.copy_converted(index, t, T::widen);
+                    scale = PowerOfTwoScale::one();
+                }
+            } else {
+                schur.decompose(t, z, n).map_err(failed)?;
+            }
             form.assign(t, z, n);
             let exists = match logarithm {
                 Some(scratch) => triangular_logarithm(&form.t, result, n, scratch),
@@ -128,8 +138,10 @@ pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call,
             if !exists {
                 return Err(failed(Singular));
             }
-            multiply(&form.z, result, product, n, false);
-            multiply(&form.z, result, product, n, true);
+            if !is_triangular {
+                multiply(&form.z, result, product, n, false);
+                multiply(&form.z, result, product, n, true);
+            }
             let root = scale.square_root();
             match function {
                 MatrixFunction::Logarithm => result.iter_mut().step_by(n + 1).for_each(|v| *v += 2.0 * root.ln()),

@@ -365,6 +365,18 @@ fn distant_magnitudes() {
 }
 
 #[test]
+fn functions_of_triangular_matrices_of_distant_magnitudes() {
+    for small in [1e-300f64, 1e-310] {
+        let a = array![[small, 1.0], [0.0, 1e300]];
+        let root = sqrtm(&a).unwrap().real().unwrap().to_vec::<f64>().unwrap();
+        assert!((root[0] / small.sqrt() - 1.0).abs() < 1e-14 && (root[3] / 1e150 - 1.0).abs() < 1e-14, "{root:?}");
+        assert!((root[1] / 1e-150 - 1.0).abs() < 1e-14 && root[2] == 0.0, "{root:?}");
+        let log = logm(&a).unwrap().real().unwrap().to_vec::<f64>().unwrap();
+        assert!((log[0] - small.ln()).abs() < 1e-12 && (log[3] - 300.0 * 10f64.ln()).abs() < 1e-12, "{log:?}");
+    }
+}
+
+#[test]
 fn determinants_of_infinite_and_large_matrices() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     for (matrix, determinant, sign, log) in [
