@@ -196,6 +196,23 @@ fn parameters_broadcast_and_are_checked() {
 }
 
 #[test]
+fn choices_of_many_integers() {
+    let (g, n) = (default_rng(3), 10_000_000_000i64);
+    assert!(g.choice(n, 3, true, None, 0).unwrap().max(()).unwrap().item().unwrap() > 1_000_000);
+    let extent = (1i64 << 20) + 2;
+    for (n, count) in [(n, 2000usize), (extent, extent as usize / 2), (extent, extent as usize / 2 + 1)] {
+        let chosen = g.choice(n, count, false, None, 0).unwrap();
+        let distinct = cuprum_core::unique(&chosen).unwrap();
+        assert!(distinct.size() == count && distinct.index(0).unwrap().item().unwrap() >= 0, "{n} {count}");
+        assert!(distinct.index(-1).unwrap().item().unwrap() < n as f64 && chosen != distinct, "{n} {count}");
+    }
+    let size = NdArray::scalar(5i64).unwrap();
+    assert_eq!(g.choice(&size, 5, false, None, 0).unwrap().sort(0).unwrap().to_vec::<i64>().unwrap(), [0, 1, 2, 3, 4]);
+    assert_eq!(default_rng(3).choice(&size, 9, true, None, 0).unwrap(), default_rng(3).choice(5, 9, true, None, 0).unwrap());
+    assert!(g.choice(5, 2, false, None, 1).is_err() && g.choice(-1, 1, true, None, 0).is_err());
+}
+
+#[test]
 fn numbers_of_trials_beyond_float64() {
     let g = default_rng(3);
     let n = (1i64 << 53) + 1;

@@ -14,8 +14,10 @@ use crate::index::Item;
 use crate::layout::{checked_size, normalize_axis};
 use crate::ops::creation::arange;
 use crate::ops::elementwise::{add, divide, log, minimum, multiply, subtract};
+use crate::ops::manipulation::concat;
 use crate::ops::reduce::count_nonzero;
 use crate::ops::search::Side;
+use crate::ops::sort::unique_all;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -29,11 +31,17 @@ fn population(args: &Args, name: &str) -> Result<NdArray> {
 }
 
 fn choice_from_args(args: &Args) -> Result<Value> {
-    let a = population(args, "a")?;
     let (replace, axis) = (args.bool_or("replace", true)?, args.int_or("axis", 0)?);
     let p = args.get("p").map(|p| p.array(args.op())).transpose()?;
     let size = super::arguments::read_size(args)?;
-    with_generator(args, |generator| generator.choice(&a, &size, replace, p.as_ref(), axis)).map(Value::Array)
+    with_generator(args, |generator| match args.get("a") {
+        Some(Value::Scalar(Scalar::Int(n))) => {
+            let n = i64::try_from(*n).map_err(|_| Error::value(args.op(), "a does not fit int64"))?;
+            generator.choice(n, &size, replace, p.as_ref(), axis)
+        }
+        _ => generator.choice(&args.array("a")?, &size, replace, p.as_ref(), axis),
+    })
+    .map(Value::Array)
 }
 
 fn permuted_from_args(args: &Args) -> Result<Value> {
@@ -44,6 +52,11 @@ fn permuted_from_args(args: &Args) -> Result<Value> {
 
 /// The elements of a choice or permutation: an array, or an integer n for the integers `0..n`.
 pub trait Population {
+    /// Returns n if the elements are the integers `0..n`, so that a choice needs no array of them.
+    fn integer_count(&self) -> Option<i64> {
+        None
+    }
+
     /// Returns the elements as an array.
     ///
     /// # Errors
@@ -64,10 +77,17 @@ impl Population for &NdArray {
 }
 
 impl<T: IntegerArgument> Population for T {
+    fn integer_count(&self) -> Option<i64> {
+        Some(self.saturating_isize().max(0) as i64)
+    }
+
     fn into_population(self) -> Result<NdArray> {
         arange(0, self.saturating_isize().max(0) as i64, 1)
     }
 }
+
+/// Largest number of elements for which a choice without replacement always sorts a random key of each element.
+const MAX_SORTED_CHOICE: usize = 1 << 20;
 
 impl Generator {
     /// Returns random 64-bit numbers.
@@ -81,12 +101,27 @@ impl Generator {
         self.draw_u64(&[count])?.argsort(0)
     }
 
-    /// Returns random elements of `a`, or random slices along `axis` (`numpy.random.Generator.choice`). An integer n stands for `0..n`.
+    /// Returns `count` distinct int64 integers below `extent` in random order. Draws integers until enough of them are distinct.
+    fn draw_distinct(&self, extent: i64, count: usize) -> Result<NdArray> {
+        let mut chosen = self.integers(0, extent, count, DType::I64)?;
+        loop {
+            chosen = chosen.take(&unique_all(&chosen)?.indices.sort(0)?, 0)?;
+            let missing = count.saturating_sub(chosen.size());
+            if missing == 0 {
+                return Ok(chosen);
+            }
+            chosen = concat([&chosen, &self.integers(0, extent, missing, DType::I64)?], 0)?;
+        }
+    }
+
+    /// Returns random elements of `a`, or random slices along `axis` (`numpy.random.Generator.choice`). An integer n, or a 0-d array of an
+    /// integer, stands for `0..n`.
     ///
     /// With `replace`, an element can be chosen more than once. `p` holds the probability of each element. By default, all probabilities
     /// are equal. The size `()` chooses one element. Without replacement, the chosen elements are in random order.
-    /// A choice without replacement sorts a random key of each element. With `p`, the keys are exponential numbers divided by the
-    /// probabilities (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006).
+    /// A choice without replacement sorts a random key of each element. From more than 2^20 elements, a choice of at most half of them
+    /// draws indices instead, and drops repeated ones. With `p`, the keys are exponential numbers divided by the probabilities (Efraimidis
+    /// and Spirakis, "Weighted random sampling with a reservoir", 2006).
     ///
     /// # Errors
     /// An empty `a` unless nothing is chosen. Without replacement, a `size` of more elements than the axis has. Probabilities that are
@@ -109,10 +144,23 @@ impl Generator {
     /// ```
     pub fn choice(&self, a: impl Population, size: impl IntoShape, replace: bool, p: Option<&NdArray>, axis: isize) -> Result<NdArray> {
         const OP: &str = "choice";
-        let (a, size) = (a.into_population()?, size.into_shape());
+        let size = size.into_shape();
+        let (mut integers, mut array) = (a.integer_count(), None);
+        if integers.is_none() {
+            let a = a.into_population()?;
+            if a.ndim() == 0 && (a.dtype().is_int() || a.dtype() == DType::Bool) {
+                let n = a.item()?.as_int().unwrap_or(0);
+                integers = Some(i64::try_from(n.max(0)).map_err(|_| Error::value(OP, "a does not fit int64"))?);
+            }
+            array = Some(a);
+        }
+        let device = array.as_ref().map_or_else(Device::current, |a| Ok(a.device()))?;
+        // The indices are the result if the elements are the integers `0..n`.
+        let array = array.filter(|_| integers.is_none());
         let choose = || {
-            let axis = normalize_axis(OP, axis, a.ndim())?;
-            let (extent, count) = (a.shape()[axis], checked_size(OP, &size)?);
+            let axis = normalize_axis(OP, axis, array.as_ref().map_or(1, NdArray::ndim))?;
+            let extent = array.as_ref().map_or(integers.unwrap_or(0) as usize, |a| a.shape()[axis]);
+            let count = checked_size(OP, &size)?;
             if extent == 0 && count > 0 {
                 return Err(Error::value(OP, "a cannot be empty unless no samples are taken"));
             }
@@ -129,6 +177,7 @@ impl Generator {
                     let u = self.random(count, DType::F64)?;
                     minimum(divide(sums, total)?.searchsorted(&u, Side::Right)?, extent - 1)?
                 }
+                (None, false) if extent > MAX_SORTED_CHOICE && count <= extent / 2 => self.draw_distinct(extent as i64, count)?,
                 (None, false) => self.draw_permutation(extent)?.index(&[Item::from(0..count as isize)])?,
                 (Some(p), false) => {
                     let possible = count_nonzero(&p, ())?.item_as::<i64>()?;
@@ -139,9 +188,10 @@ impl Generator {
                     subtract(log(self.draw_exponential(&[extent])?)?, log(p)?)?.argsort(0)?.index(&[Item::from(0..count as isize)])?
                 }
             };
-            a.take(&indices.reshape(&size[..])?, axis)
+            let indices = indices.reshape(&size[..])?;
+            array.as_ref().map_or_else(|| Ok(indices.clone()), |a| a.take(&indices, axis))
         };
-        with_device(a.device(), choose).map_err(|error| error.with_function_name(OP))
+        with_device(device, choose).map_err(|error| error.with_function_name(OP))
     }
 
     /// Returns the slices of `x` along `axis` in random order (`numpy.random.Generator.permutation`).
