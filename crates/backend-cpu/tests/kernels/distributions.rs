@@ -196,6 +196,25 @@ fn parameters_broadcast_and_are_checked() {
 }
 
 #[test]
+fn locations_may_be_nan() {
+    let g = default_rng(3);
+    let nan = NdArray::from_slice(&[f64::NAN, 1.0]).unwrap();
+    for (name, drawn) in [
+        ("normal", g.normal(&nan, 1.0, (), DType::F64)),
+        ("lognormal", g.lognormal(&nan, 1.0, ())),
+        ("laplace", g.laplace(&nan, 1.0, ())),
+        ("logistic", g.logistic(&nan, 1.0, ())),
+        ("gumbel", g.gumbel(&nan, 1.0, ())),
+        ("vonmises", g.vonmises(&nan, 1.0, ())),
+        ("triangular", g.triangular(0.0, &nan, 2.0, ())),
+    ] {
+        let drawn = as_f64(&drawn.unwrap());
+        assert!(drawn[0].is_nan() && drawn[1].is_finite(), "{name}: {drawn:?}");
+    }
+    assert!(as_f64(&g.lognormal(f64::NAN, 1.0, 3).unwrap()).iter().all(|x| x.is_nan()));
+}
+
+#[test]
 fn choices_of_many_integers() {
     let (g, n) = (default_rng(3), 10_000_000_000i64);
     assert!(g.choice(n, 3, true, None, 0).unwrap().max(()).unwrap().item().unwrap() > 1_000_000);

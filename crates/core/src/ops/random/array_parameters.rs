@@ -1,6 +1,6 @@
 //! Random numbers of distributions whose parameters are arrays.
 
-use super::parameters::{FINITE, NOT_NAN, NOT_NEGATIVE, check_all, device_of, real_parameter, result_shape};
+use super::parameters::{FINITE, NOT_NEGATIVE, check_all, device_of, location_parameter, real_parameter, result_shape, whole_number};
 use super::{Generator, INTEGERS, SAMPLES, UNIFORM, range_of_integers};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
@@ -74,7 +74,7 @@ impl Generator {
 
     /// Draws normal numbers of the mean `mean` and the standard deviation `std`, which are arrays.
     pub(super) fn normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
-        let pair = [real_parameter(mean, "loc", &NOT_NAN)?, real_parameter(std, "scale", &NOT_NEGATIVE)?];
+        let pair = [location_parameter(mean, "loc")?, real_parameter(std, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, size)?;
         with_device(device_of(&[&pair[0], &pair[1]])?, || add(multiply(self.draw_normal(&shape)?, &pair[1])?, &pair[0])?.astype(dtype))
     }

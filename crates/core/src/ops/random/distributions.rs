@@ -19,8 +19,8 @@ macro_rules! distributions {
         /// # Distributions
         ///
         /// The parameters are numbers or arrays that must broadcast to `size`, the shape of the result. The size `()` stands for the shape
-        /// that the parameters broadcast to. Numbers are float64 unless stated. Parameters that are arrays are checked, which waits for the
-        /// device.
+        /// that the parameters broadcast to. Numbers are float64 unless stated. As in NumPy, a location that is NaN gives NaN. Any other
+        /// parameter that is NaN is an error. Parameters that are arrays are checked, which waits for the device.
         impl Generator {
             $(
                 $(#[$($doc)*])+

@@ -1,8 +1,8 @@
 //! Distributions as expressions of uniform and normal numbers and of numbers drawn by rejection.
 
 use super::parameters::{
-    ABOVE_ONE, COUNT_OF_ITEMS, FINITE, NOT_NAN, NOT_NEGATIVE, POISSON_MEAN, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY,
-    PROBABILITY_BELOW_ONE, check_all, integer_parameter, real_parameter, result_shape, trials_parameter,
+    ABOVE_ONE, COUNT_OF_ITEMS, NOT_NEGATIVE, POISSON_MEAN, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE, check_all,
+    integer_parameter, location_parameter, real_parameter, result_shape, trials_parameter,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -11,8 +11,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Operand;
 use crate::ops::elementwise::{
-    add, atan, divide, exp, expm1, floor, greater_equal, less_equal, log, log1p, maximum, minimum, multiply, negative, power as raise,
-    sqrt, square, subtract, where_,
+    add, atan, divide, exp, expm1, floor, greater, greater_equal, less_equal, log, log1p, logical_not, maximum, minimum, multiply,
+    negative, not_equal, power as raise, sqrt, square, subtract, where_,
 };
 
 /// Half the distance between neighbouring uniform float64 numbers. Replaces 0 where the logarithm of 0 would be infinite.
@@ -86,7 +86,7 @@ fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Res
 /// Checks the parameters location and scale. Evaluates to both parameters and the shape of the result.
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
-        let pair = [real_parameter($location, "loc", &NOT_NAN)?, real_parameter($scale, "scale", &NOT_NEGATIVE)?];
+        let pair = [location_parameter($location, "loc")?, real_parameter($scale, "scale", &NOT_NEGATIVE)?];
         let shape = result_shape(&pair, $size)?;
         (pair, shape)
     }};
@@ -128,7 +128,7 @@ pub(super) fn gumbel(g: &Generator, [loc, scale]: [Operand; 2], size: &[usize]) 
 }
 
 pub(super) fn lognormal(g: &Generator, [mean, sigma]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(mean, "mean", &NOT_NAN)?, real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
+    let pair = [location_parameter(mean, "mean")?, real_parameter(sigma, "sigma", &NOT_NEGATIVE)?];
     let shape = result_shape(&pair, size)?;
     exp(scale_and_shift(g.draw_normal(&shape)?, &pair[0], &pair[1])?)
 }
@@ -157,12 +157,13 @@ pub(super) fn power(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<
 }
 
 pub(super) fn triangular(g: &Generator, [left, mode, right]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
-    let ends = [real_parameter(left, "left", &FINITE)?, real_parameter(mode, "mode", &FINITE)?, real_parameter(right, "right", &FINITE)?];
+    let ends = [location_parameter(left, "left")?, location_parameter(mode, "mode")?, location_parameter(right, "right")?];
     let shape = result_shape(&ends, size)?;
     let [left, mode, right] = &ends;
-    check_all(less_equal(left, mode)?, "left > mode")?;
-    check_all(less_equal(mode, right)?, "mode > right")?;
-    check_all(crate::ops::elementwise::less(left, right)?, "left == right")?;
+    // NaN is no error, because it compares as false.
+    check_all(logical_not(greater(left, mode)?)?, "left > mode")?;
+    check_all(logical_not(greater(mode, right)?)?, "mode > right")?;
+    check_all(not_equal(left, right)?, "left == right")?;
     let u = g.draw_unit_uniform(&shape)?;
     let (base, lower, upper) = (subtract(right, left)?, subtract(mode, left)?, subtract(right, mode)?);
     let rising = add(left, sqrt(multiply(&u, multiply(&base, &lower)?)?)?)?;
@@ -252,7 +253,7 @@ pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -
 
 pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     const TWO_PI: f64 = std::f64::consts::TAU;
-    let pair = [real_parameter(mu, "mu", &FINITE)?, real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
+    let pair = [location_parameter(mu, "mu")?, real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     let tangent = g.sample(Sampler::HalfTangentOfVonMises, &pair[1..], &size, DType::F64)?;
     let angle = add(multiply(atan(tangent)?, 2.0)?, &pair[0])?;

@@ -4,8 +4,8 @@ use cuprum_macros::numpy;
 
 use super::arguments::draw_with_size;
 use super::parameters::{
-    COUNT_OF_ITEMS, NOT_NAN, NOT_NEGATIVE, PROBABILITY, check_all, device_of, integer_parameter, real_parameter, result_shape,
-    trials_parameter,
+    COUNT_OF_ITEMS, NOT_NAN, NOT_NEGATIVE, PROBABILITY, check_all, device_of, integer_parameter, location_parameter, real_parameter,
+    result_shape, trials_parameter,
 };
 use super::{Generator, SHARED_GENERATOR};
 use crate::arguments::IntoShape;
@@ -113,7 +113,7 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
 }
 
 fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {
-    let (mean, cov) = (array_parameter(real_parameter(mean, "mean", &NOT_NAN)?)?, array_parameter(real_parameter(cov, "cov", &NOT_NAN)?)?);
+    let (mean, cov) = (array_parameter(location_parameter(mean, "mean")?)?, array_parameter(real_parameter(cov, "cov", &NOT_NAN)?)?);
     let error = |message: &str| Err(Error::value("random", message));
     let &[n] = mean.shape() else { return error("mean must be 1 dimensional") };
     if cov.ndim() != 2 || cov.shape()[0] != cov.shape()[1] {

@@ -32,25 +32,25 @@ pub(super) const POISSON_MEAN: Interval =
 /// Valid numbers of items in a population, for `hypergeometric`. The upper limit is NumPy's.
 pub(super) const COUNT_OF_ITEMS: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
-/// Returns the parameter `value` in float64. Returns an error if a value is not in `interval`. Waits for the device if `value` is an array.
-pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
-    let error = || Error::value("random", interval.message.replace("{}", name));
+/// Returns the parameter `value` in float64. Every real number is valid, also NaN.
+pub(super) fn location_parameter(value: Operand, name: &str) -> Result<Operand> {
     match value {
         Operand::Scalar(Scalar::Complex(_)) => Err(Error::value("random", format!("'{name}' must be a real number, not complex"))),
-        Operand::Scalar(number) => {
-            let number = number.as_f64();
-            if (interval.contains)(number) { Ok(number.into()) } else { Err(error()) }
-        }
+        Operand::Scalar(number) => Ok(number.as_f64().into()),
         Operand::Array(a) if a.dtype().is_complex() => Err(Error::dtype("random", format!("'{name}' must be real"), &[a.dtype()])),
-        Operand::Array(a) => {
-            let a = a.astype(DType::F64)?;
-            // The minimum and the maximum are NaN if any value is NaN.
-            if a.size() > 0 && !((interval.contains)(a.min(())?.item_as()?) && (interval.contains)(a.max(())?.item_as()?)) {
-                return Err(error());
-            }
-            Ok(a.into())
-        }
+        Operand::Array(a) => Ok(a.astype(DType::F64)?.into()),
     }
+}
+
+/// Returns the parameter `value` in float64. Returns an error if a value is not in `interval`. Waits for the device if `value` is an array.
+pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+    let value = location_parameter(value, name)?;
+    let is_valid = match &value {
+        Operand::Scalar(number) => (interval.contains)(number.as_f64()),
+        // The minimum and the maximum are NaN if any value is NaN.
+        Operand::Array(a) => a.size() == 0 || ((interval.contains)(a.min(())?.item_as()?) && (interval.contains)(a.max(())?.item_as()?)),
+    };
+    if is_valid { Ok(value) } else { Err(Error::value("random", interval.message.replace("{}", name))) }
 }
 
 /// Returns the parameter `value` in float64, truncated to whole numbers as in NumPy. Returns an error if a value is not in `interval`.
