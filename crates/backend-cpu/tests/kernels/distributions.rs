@@ -1,7 +1,7 @@
 //! Distributions of random numbers against distribution functions that SciPy computes (`scripts/random_tables.py`), at a fixed seed.
 
 use cuprum_core::random::{Generator, default_rng};
-use cuprum_core::{DType, Error, NdArray, Result};
+use cuprum_core::{DType, Error, NdArray, Operand, Result};
 
 use crate::support::{as_f64, on_threads};
 
@@ -212,6 +212,19 @@ fn locations_may_be_nan() {
         assert!(drawn[0].is_nan() && drawn[1].is_finite(), "{name}: {drawn:?}");
     }
     assert!(as_f64(&g.lognormal(f64::NAN, 1.0, 3).unwrap()).iter().all(|x| x.is_nan()));
+}
+
+#[test]
+fn bounds_of_other_dtypes() {
+    let g = default_rng(3);
+    let (low, high) = (NdArray::from_slice(&[8u64]).unwrap(), NdArray::from_slice(&[9u64]).unwrap());
+    assert_eq!(g.integers_between(&low, &high, false, (), DType::U64).unwrap().to_vec::<u64>().unwrap(), [8]);
+    assert_eq!(g.integers_between(&low, 9.7, false, (), DType::I64).unwrap().to_vec::<i64>().unwrap(), [8]);
+    let far = NdArray::from_slice(&[u64::MAX]).unwrap();
+    for (high, message) in [(far.into(), "out of bounds for int64"), (Operand::from(f64::NAN), "finite"), (1e300.into(), "out of bounds")] {
+        let error = g.integers_between(&low, high, false, (), DType::U64).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
 }
 
 #[test]

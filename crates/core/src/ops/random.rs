@@ -16,7 +16,7 @@ use self::arguments::{
 };
 pub use self::distributions::*;
 pub use self::multivariate::*;
-use self::parameters::{NOT_NEGATIVE, real_parameter, result_shape};
+use self::parameters::{NOT_NEGATIVE, real_parameter, result_shape, whole_number};
 pub use self::permutations::{Population, bytes, choice, permutation, permuted, shuffle};
 use crate::arguments::IntoShape;
 use crate::array::{NdArray, StoredArray};
@@ -31,7 +31,6 @@ use crate::op::Op;
 use crate::ops::elementwise::{log1p, negative};
 use crate::ops::sequence_items::{Items, MAX_ITEMS};
 use crate::ops::value::{Args, Value};
-use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
 super::ops! { Random after indexing:
@@ -63,12 +62,8 @@ fn integers_from_args(args: &Args) -> Result<Value> {
     let shape = read_size(args)?;
     with_generator(args, |g| match (&low, &high) {
         (Operand::Scalar(low), Operand::Scalar(high)) => {
-            let whole = |number: &Scalar, name: &str| {
-                let message = || Error::value("integers", format!("'{name}' must be an integer"));
-                if matches!(number, Scalar::Int(_) | Scalar::Bool(_)) { number.as_int().ok_or_else(message) } else { Err(message()) }
-            };
-            let high = whole(high, "high")?;
-            g.integers_with_i128_bounds(whole(low, "low")?, if endpoint { high.saturating_add(1) } else { high }, &shape, dtype)
+            let high = whole_number(*high, "high")?;
+            g.integers_with_i128_bounds(whole_number(*low, "low")?, if endpoint { high.saturating_add(1) } else { high }, &shape, dtype)
         }
         _ => g.integers_between(&low, &high, endpoint, &shape, dtype),
     })

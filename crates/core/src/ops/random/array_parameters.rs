@@ -12,7 +12,6 @@ use crate::expr::Operand;
 use crate::ops::elementwise::{
     abs, add, bitwise_and, equal, isfinite, less, less_equal, minimum, multiply, not_equal, right_shift, subtract, where_,
 };
-use crate::scalar::Scalar;
 use crate::{bf16, f16};
 
 /// Returns a number or an array as an array of `dtype`.
@@ -82,8 +81,8 @@ impl Generator {
     /// Returns uniform integers from `low` up to, but not including, `high`, or up to `high` with `endpoint`
     /// (`numpy.random.Generator.integers`).
     ///
-    /// The bounds are integers or arrays of integers that fit int64, which broadcast to `size`. The size `()` stands for the shape that
-    /// they broadcast to. For equal bounds, the numbers are the same as those of [`Generator::integers`].
+    /// The bounds are numbers, whose fractions are truncated, or arrays of integers. They must fit int64 and broadcast to `size`. The size
+    /// `()` stands for the shape that they broadcast to. For equal bounds, the numbers are the same as those of [`Generator::integers`].
     ///
     /// # Errors
     /// An empty range, a dtype that is neither an integer nor bool, or cannot hold the range, bounds that are not integers, or too little memory.
@@ -115,12 +114,15 @@ impl Generator {
         let empty_range = if endpoint { "low > high" } else { "low >= high" };
         // Returns the bound less `reduction`, which is 0 or 1.
         let bound = |value: Operand, name: &str, reduction: i64| match value {
-            Operand::Scalar(number @ (Scalar::Int(_) | Scalar::Bool(_))) => {
-                let number = number.as_int().and_then(|n| i64::try_from(n.checked_sub(reduction.into())?).ok());
+            Operand::Scalar(number) => {
+                let number = whole_number(number, name)?.checked_sub(reduction.into()).and_then(|n| i64::try_from(n).ok());
                 let number = number.ok_or_else(|| Error::value(op, format!("{name} is out of bounds for int64")))?;
                 NdArray::scalar_as(number, DType::I64)
             }
-            Operand::Array(a) if (a.dtype().is_int() && a.dtype() != DType::U64) || a.dtype() == DType::Bool => {
+            Operand::Array(a) if a.dtype().is_int() || a.dtype() == DType::Bool => {
+                if a.dtype() == DType::U64 {
+                    check_all(less_equal(&a, i64::MAX)?, &format!("{name} is out of bounds for int64"))?;
+                }
                 let a = a.astype(DType::I64)?;
                 if reduction == 0 {
                     return Ok(a);
@@ -128,7 +130,7 @@ impl Generator {
                 check_all(not_equal(&a, i64::MIN)?, empty_range)?; // the difference would wrap
                 subtract(a, reduction)
             }
-            _ => Err(Error::value(op, format!("'{name}' must have integers that fit int64"))),
+            Operand::Array(_) => Err(Error::value(op, format!("'{name}' must have integers that fit int64"))),
         };
         with_device(device, || {
             let (low, last) = (bound(low, "low", 0)?, bound(high, "high", if endpoint { 0 } else { 1 })?);

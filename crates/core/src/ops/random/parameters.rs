@@ -61,6 +61,16 @@ pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval)
     })
 }
 
+/// Returns a bound of random integers. As in NumPy, a fraction is truncated.
+pub(super) fn whole_number(number: Scalar, name: &str) -> Result<i128> {
+    let whole = match number {
+        Scalar::Float(x) if x.is_finite() => Some(x as i128),
+        Scalar::Complex(_) => None,
+        number => number.as_int(),
+    };
+    whole.ok_or_else(|| Error::value("integers", format!("'{name}' must be a finite real number")))
+}
+
 /// Returns numbers of trials, from 0 to 2^63 - 1, as whole numbers in int64, and whether float64 represents them without rounding.
 /// Fractions are truncated.
 pub(super) fn trials_parameter(value: Operand, name: &str) -> Result<(Operand, bool)> {
