@@ -42,7 +42,7 @@ fn moving_sum(a: &NdArray, width: usize) -> Result<NdArray> {
     let outputs = [OutputSpec::contiguous(DType::F64, &[a.size() - width + 1])?];
     let (device, stream) = (a.device(), Stream::current(a.device()));
     let work = Work::Custom(call::Custom(&Width(width)));
-    let done = dispatch::run(&Call { op: MOVING_SUM, device, stream, inputs: &inputs, outputs: &outputs, work })?;
+    let done = dispatch::run_call(&Call { op: MOVING_SUM, device, stream, inputs: &inputs, outputs: &outputs, work })?;
     done.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value("moving_sum", "the kernel returned no output"))
 }
 
@@ -78,7 +78,7 @@ fn on_cpu(call: &Call) -> Result<Outcome> {
     for window in a.windows(width) {
         sums.push(window.iter().sum::<f64>());
     }
-    call.done([Arc::new(HostBuffer::from_slice(&sums)?) as _])
+    call.done_with_buffers([Arc::new(HostBuffer::from_slice(&sums)?) as _])
 }
 
 fn on_cuda(call: &Call) -> Result<Outcome> {
@@ -98,7 +98,7 @@ fn on_cuda(call: &Call) -> Result<Outcome> {
     // SAFETY: thread i < n reads `width` elements of `a` from i on, which exist because `a` has `n + width - 1` elements.
     unsafe { kernel.launch(kernel.launch_for_items(outputs)?, args![&a, &mut sums, outputs as u64, width as u64]) }?;
     let stored = sums.stored()?;
-    call.done([stored.buffer().clone()])
+    call.done_with_buffers([stored.buffer().clone()])
 }
 
 fn main() -> Result<()> {

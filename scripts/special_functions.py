@@ -45,11 +45,11 @@ def erfcinv_over_s(s):
 ERFCX_SCALE = 4
 
 TABLES = {
-    "ERF": (at_zero(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(mp.pi) - 1), 0, 1, 0),
-    "ERFCX": (lambda t: (1 + 2 * ERFCX_SCALE * (1 + t) / (1 - t)) * erfcx(ERFCX_SCALE * (1 + t) / (1 - t)) if t < 1 else 2 / mp.sqrt(mp.pi), -1, 1, 0),
-    "ATANH": (at_zero(lambda y: (mp.atanh(mp.sqrt(y)) / mp.sqrt(y) - 1) / y, mpf(1) / 3), 0, mpf(1) / 8, 0),
-    "ERFINV": (at_zero(erfinv_over_x, mp.sqrt(mp.pi) / 2), 0, mpf(5) ** 2 / 64, 0),
-    "ERFCINV": [(erfcinv_over_s, a, b, c) for a, b, c in ((0.96, 1.5, 1.25), (1.5, 2.5, 2), (2.5, 4.5, 3.5), (4.5, 8.5, 6.5), (8.5, 16, 12), (16, 28, 22))],
+    "ERF_COEFFICIENTS": (at_zero(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(mp.pi) - 1), 0, 1, 0),
+    "ERFCX_COEFFICIENTS": (lambda t: (1 + 2 * ERFCX_SCALE * (1 + t) / (1 - t)) * erfcx(ERFCX_SCALE * (1 + t) / (1 - t)) if t < 1 else 2 / mp.sqrt(mp.pi), -1, 1, 0),
+    "ATANH_COEFFICIENTS": (at_zero(lambda y: (mp.atanh(mp.sqrt(y)) / mp.sqrt(y) - 1) / y, mpf(1) / 3), 0, mpf(1) / 8, 0),
+    "ERFINV_COEFFICIENTS": (at_zero(erfinv_over_x, mp.sqrt(mp.pi) / 2), 0, mpf(5) ** 2 / 64, 0),
+    "ERFCINV_COEFFICIENTS": [(erfcinv_over_s, a, b, c) for a, b, c in ((0.96, 1.5, 1.25), (1.5, 2.5, 2), (2.5, 4.5, 3.5), (4.5, 8.5, 6.5), (8.5, 16, 12), (16, 28, 22))],
 }
 
 
@@ -89,16 +89,16 @@ def zeta_regular(u):
 
 
 TABLES |= {
-    "SIN_PI": (at_zero(lambda z: mp.sin(mp.pi * mp.sqrt(z)) / mp.sqrt(z), mp.pi), 0, mpf(1) / 4, 0),
-    "RECIPROCAL_GAMMA": (mp.rgamma, 1, 2, mpf(3) / 2),
-    "GAMMA_STAR": (gamma_star, 0, mpf(1) / 12, 0),
-    "LOG_GAMMA_1": (at_zero(lambda u: mp.loggamma(1 + u) / u, -mp.euler), -0.25, 0.5, 0),
-    "LOG_GAMMA_2": (at_zero(lambda u: mp.loggamma(2 + u) / u, 1 - mp.euler), -0.5, 0.5, 0),
-    "STIRLING": (lambda z: stirling_rest(1 / mp.sqrt(z)) / mp.sqrt(z) if z > 0 else mpf(1) / 12, 0, mpf(1) / 100, 0),
-    "DIGAMMA_1": (lambda x: mp.digamma(x) / (x - digamma_zero()), 1, 2, mpf(3) / 2),
-    "DIGAMMA_2": (mp.digamma, 2, 3, mpf(5) / 2),
-    "DIGAMMA_REST": (digamma_rest, 0, mpf(1) / 100, 0),
-    "ZETA": (zeta_regular, -1.25, 1.5, 0),
+    "SIN_PI_COEFFICIENTS": (at_zero(lambda z: mp.sin(mp.pi * mp.sqrt(z)) / mp.sqrt(z), mp.pi), 0, mpf(1) / 4, 0),
+    "RECIPROCAL_GAMMA_COEFFICIENTS": (mp.rgamma, 1, 2, mpf(3) / 2),
+    "STIRLING_RATIO_COEFFICIENTS": (gamma_star, 0, mpf(1) / 12, 0),
+    "LOG_GAMMA_NEAR_1_COEFFICIENTS": (at_zero(lambda u: mp.loggamma(1 + u) / u, -mp.euler), -0.25, 0.5, 0),
+    "LOG_GAMMA_NEAR_2_COEFFICIENTS": (at_zero(lambda u: mp.loggamma(2 + u) / u, 1 - mp.euler), -0.5, 0.5, 0),
+    "STIRLING_REMAINDER_COEFFICIENTS": (lambda z: stirling_rest(1 / mp.sqrt(z)) / mp.sqrt(z) if z > 0 else mpf(1) / 12, 0, mpf(1) / 100, 0),
+    "DIGAMMA_BELOW_2_COEFFICIENTS": (lambda x: mp.digamma(x) / (x - digamma_zero()), 1, 2, mpf(3) / 2),
+    "DIGAMMA_ABOVE_2_COEFFICIENTS": (mp.digamma, 2, 3, mpf(5) / 2),
+    "DIGAMMA_REMAINDER_COEFFICIENTS": (digamma_rest, 0, mpf(1) / 100, 0),
+    "ZETA_COEFFICIENTS": (zeta_regular, -1.25, 1.5, 0),
 }
 
 
@@ -224,33 +224,33 @@ def bessel_y_rest(n, z):
 TABLES |= {
     "I0": (even(lambda y: mp.besseli(0, 2 * y)), 0, 16, 0),
     "I1": (i1_rest, 0, 16, 0),
-    "I0_LARGE": (at_infinity(lambda x: mp.sqrt(x) * mp.exp(-x) * mp.besseli(0, x), 1 / mp.sqrt(2 * mp.pi)), 0, mpf(1) / 8, mpf(1) / 16),
-    "I1_LARGE": (at_infinity(lambda x: mp.sqrt(x) * mp.exp(-x) * mp.besseli(1, x), 1 / mp.sqrt(2 * mp.pi)), 0, mpf(1) / 8, mpf(1) / 16),
+    "I0_LARGE_COEFFICIENTS": (at_infinity(lambda x: mp.sqrt(x) * mp.exp(-x) * mp.besseli(0, x), 1 / mp.sqrt(2 * mp.pi)), 0, mpf(1) / 8, mpf(1) / 16),
+    "I1_LARGE_COEFFICIENTS": (at_infinity(lambda x: mp.sqrt(x) * mp.exp(-x) * mp.besseli(1, x), 1 / mp.sqrt(2 * mp.pi)), 0, mpf(1) / 8, mpf(1) / 16),
     "K0": (wide(lambda z: k0_rest(z) / z if z else mpf(1)), 0, 0.25, 0),
     "K1": (wide(k1_rest), 0, 0.25, 0),
-    "K0_LARGE": [(at_infinity(lambda x: mp.sqrt(x) * mp.exp(x) * mp.besselk(0, x), mp.sqrt(mp.pi / 2)), a, b, (a + b) / 2) for a, b in ((0, 0.125), (0.125, 0.375), (0.375, 1.0))],
-    "K1_LARGE": [(at_infinity(lambda x: mp.sqrt(x) * mp.exp(x) * mp.besselk(1, x), mp.sqrt(mp.pi / 2)), a, b, (a + b) / 2) for a, b in ((0, 0.125), (0.125, 0.375), (0.375, 1.0))],
+    "K0_LARGE_COEFFICIENTS": [(at_infinity(lambda x: mp.sqrt(x) * mp.exp(x) * mp.besselk(0, x), mp.sqrt(mp.pi / 2)), a, b, (a + b) / 2) for a, b in ((0, 0.125), (0.125, 0.375), (0.375, 1.0))],
+    "K1_LARGE_COEFFICIENTS": [(at_infinity(lambda x: mp.sqrt(x) * mp.exp(x) * mp.besselk(1, x), mp.sqrt(mp.pi / 2)), a, b, (a + b) / 2) for a, b in ((0, 0.125), (0.125, 0.375), (0.375, 1.0))],
     "P0": (modulus(0, 0), 0, mpf(1) / 64, mpf(1) / 128), "Q0": (modulus(0, 1), 0, mpf(1) / 64, mpf(1) / 128),
     "P1": (modulus(1, 0), 0, mpf(1) / 64, mpf(1) / 128), "Q1": (modulus(1, 1), 0, mpf(1) / 64, mpf(1) / 128),
     "J0": [(without_zero(mp.j0, 2.404825557695773), 1, 4, 2.5), (without_zero(mp.j0, 5.520078110286311), 4, 7, 5.5), (without_zero(mp.j0, 8.653727912911012), 7, 8, 7.5)],
-    "J0_SMALL": (even(mp.j0), 0, 1, 0),
+    "J0_SMALL_COEFFICIENTS": (even(mp.j0), 0, 1, 0),
     "J1": [(lambda x: mp.j1(x) / x, 1, 3, 2.0), (without_zero(mp.j1, 3.831705970207512), 3, 5.5, 4.25), (without_zero(mp.j1, 7.015586669815619), 5.5, 8, 6.75)],
-    "J1_SMALL": (at_zero(even(lambda x: mp.j1(x) / x), mpf(1) / 2), 0, 1, 0),
+    "J1_SMALL_COEFFICIENTS": (at_zero(even(lambda x: mp.j1(x) / x), mpf(1) / 2), 0, 1, 0),
     "Y0": [(without_zero(lambda x: mp.bessely(0, x), 0.8935769662791675), 0.625, 0.9375, 0.78125), (without_zero(lambda x: mp.bessely(0, x), 0.8935769662791675), 0.9375, 1.5, 1.21875), (lambda x: mp.bessely(0, x), 1.5, 2.5, 2.0), (without_zero(lambda x: mp.bessely(0, x), 3.957678419314858), 2.5, 4.0, 3.25), (without_zero(lambda x: mp.bessely(0, x), 3.957678419314858), 4.0, 5.5, 4.75), (without_zero(lambda x: mp.bessely(0, x), 7.086051060301773), 5.5, 8, 6.75)],
-    "Y0_SMALL": (wide(lambda z: bessel_y_rest(0, z)), 0, mpf(25) / 64, 0),
+    "Y0_SMALL_COEFFICIENTS": (wide(lambda z: bessel_y_rest(0, z)), 0, mpf(25) / 64, 0),
     "Y1": [(lambda x: mp.bessely(1, x), 0.625, 1.0, 0.8125), (lambda x: mp.bessely(1, x), 1.0, 1.5, 1.25), (without_zero(lambda x: mp.bessely(1, x), 2.197141326031017), 1.5, 2.5, 2.0), (without_zero(lambda x: mp.bessely(1, x), 2.197141326031017), 2.5, 4.0, 3.25), (without_zero(lambda x: mp.bessely(1, x), 5.429681040794135), 4.0, 5.5, 4.75), (without_zero(lambda x: mp.bessely(1, x), 5.429681040794135), 5.5, 8, 6.75)],
-    "Y1_SMALL": (wide(lambda z: bessel_y_rest(1, z)), 0, mpf(25) / 64, 0),
-    "E1_SMALL": (at_zero(wide(lambda x: (mp.e1(x) + mp.log(x) + mp.euler) / x), 1), 0, 1, 0),
+    "Y1_SMALL_COEFFICIENTS": (wide(lambda z: bessel_y_rest(1, z)), 0, mpf(25) / 64, 0),
+    "E1_SMALL_COEFFICIENTS": (at_zero(wide(lambda x: (mp.e1(x) + mp.log(x) + mp.euler) / x), 1), 0, 1, 0),
     "E1": [(at_infinity(e1_scaled), a, b, (a + b) / 2) for a, b in ((0, 0.0625), (0.0625, 0.1875), (0.1875, 0.4375), (0.4375, 1.0), (1.0, 1.5))],
-    "EI_SMALL": (at_zero(wide(lambda x: (mp.ei(x) - mp.log(x) - mp.euler) / x), 1), 0, 0.25, 0),
+    "EI_SMALL_COEFFICIENTS": (at_zero(wide(lambda x: (mp.ei(x) - mp.log(x) - mp.euler) / x), 1), 0, 0.25, 0),
     "EI": [(without_zero(mp.ei, 0.37250741078136663), 0.25, 0.375, 0.3125), (without_zero(mp.ei, 0.37250741078136663), 0.375, 0.625, 0.5), (without_zero(mp.ei, 0.37250741078136663), 0.625, 1.0, 0.8125)],
-    "EI_LARGE": [(ei_scaled, a, b, (mpf(a) + b) / 2) for a, b in ((1, 1.75), (1.75, 3), (3, 5), (5, 8), (8, 13), (13, 21), (21, 34), (34, 56))] ,
-    "EI_ASYMPTOTIC": (at_infinity(ei_scaled), 0, mpf(1) / 56, 0),
-    "SI_SMALL": (at_zero(even(lambda x: mp.si(x) / x), 1), 0, 16, 0),
-    "CI_SMALL": (wide(cin_rest), 0, 0.25, 0),
+    "EI_LARGE_COEFFICIENTS": [(ei_scaled, a, b, (mpf(a) + b) / 2) for a, b in ((1, 1.75), (1.75, 3), (3, 5), (5, 8), (8, 13), (13, 21), (21, 34), (34, 56))] ,
+    "EI_ASYMPTOTIC_COEFFICIENTS": (at_infinity(ei_scaled), 0, mpf(1) / 56, 0),
+    "SI_SMALL_COEFFICIENTS": (at_zero(even(lambda x: mp.si(x) / x), 1), 0, 16, 0),
+    "CI_SMALL_COEFFICIENTS": (wide(cin_rest), 0, 0.25, 0),
     "CI": [(without_zero(mp.ci, 0.6165054856207162), 0.5, 0.75, 0.625), (without_zero(mp.ci, 0.6165054856207162), 0.75, 1.25, 1.0), (without_zero(mp.ci, 0.6165054856207162), 1.25, 2.0, 1.625), (without_zero(mp.ci, 3.384180422551186), 2.0, 3.0, 2.5), (without_zero(mp.ci, 3.384180422551186), 3.0, 4.0, 3.5)],
-    "SI_F": [(sine_auxiliary(0), a, b, (mpf(a) + b) / 2) for a, b in ((0, 0.015625), (0.015625, 0.0625))],
-    "SI_G": [(sine_auxiliary(1), a, b, (mpf(a) + b) / 2) for a, b in ((0, 0.015625), (0.015625, 0.0625))],
+    "AUXILIARY_F_COEFFICIENTS": [(sine_auxiliary(0), a, b, (mpf(a) + b) / 2) for a, b in ((0, 0.015625), (0.015625, 0.0625))],
+    "AUXILIARY_G_COEFFICIENTS": [(sine_auxiliary(1), a, b, (mpf(a) + b) / 2) for a, b in ((0, 0.015625), (0.015625, 0.0625))],
 }
 
 
@@ -294,7 +294,7 @@ def debye(rows):
 
 
 # Coefficients that are no fits.
-SERIES = {"TEMME": lambda: temme(8, 21), "DEBYE": lambda: debye(12)}
+SERIES = {"TEMME_COEFFICIENTS": lambda: temme(8, 21), "DEBYE_COEFFICIENTS": lambda: debye(12)}
 
 
 def gamma_quantile_start(a, p):

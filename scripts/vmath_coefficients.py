@@ -83,9 +83,9 @@ LOG_POLY = lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3
 SPECIAL = [
     ("LOG_F32", F32, "(log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2", LOG_POLY, 1 / mp.sqrt(2) - 1, mp.sqrt(2) - 1, lambda f: f**2, mpf(2) ** -26.5),
     ("LOG_F64", F64, "(2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) for `f` as in `LOG_F32`", root(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), mpf(2) ** -60, mpf("0.0295"), lambda z: z / 2, mpf(2) ** -58),
-    ("LOG_TABLED", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -66),
-    ("LOG_WIDE", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126, for results in float32", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -38),
-    ("EXP_WIDE", F64, "(e^r - 1) / r, |r| <= ln 2 / 2, for results in float32", lambda r: (mp.exp(r) - 1) / r, -HALF_LN2, HALF_LN2, lambda r: r, mpf(2) ** -31),
+    ("LOG_WITH_TABLE_F64", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -66),
+    ("LOG_IN_F64_FOR_F32", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126, for results in float32", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -38),
+    ("EXP_IN_F64_FOR_F32", F64, "(e^r - 1) / r, |r| <= ln 2 / 2, for results in float32", lambda r: (mp.exp(r) - 1) / r, -HALF_LN2, HALF_LN2, lambda r: r, mpf(2) ** -31),
     ("CBRT", F64, "m^(-1/3), sqrt(1/2) <= m <= sqrt 2", lambda m: m ** (-mpf(1) / 3), mpf("0.706"), mpf("1.416"), lambda m: m ** (mpf(1) / 3), mpf(2) ** -13),
 ]
 
@@ -167,7 +167,7 @@ def log_table():
                 if abs(exact - log) < mp.ldexp(1, mp.frexp(log)[1] - 53 - 12):
                     break
         rows.append((inverse, log))
-    print(f"/// Bit pattern of the least mantissa (a float64 in [1/2, 1)) that `LOG_TABLE` covers.\npub const LOG_TABLE_FIRST: u64 = {TABLE_FIRST:#x};")
+    print(f"/// Bit pattern of the least mantissa (a float64 in [1/2, 1)) that `LOG_TABLE` covers.\npub const LOG_TABLE_FIRST_MANTISSA: u64 = {TABLE_FIRST:#x};")
     print("/// Approximate inverses of mantissas, and the negated logarithms of the inverses, indexed by the leading bits of the mantissa.")
     print(f"pub static LOG_TABLE: [[f64; 2]; {len(rows)}] = [")
     for a, b in zip(rows[::2], rows[1::2]):

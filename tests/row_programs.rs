@@ -84,7 +84,7 @@ fn run(call: &Call) -> Result<Outcome> {
         }
     }
     let buffers = outputs.iter().map(|o| HostBuffer::from_slice(o).map(|b| Arc::new(b) as Arc<dyn Buffer>));
-    call.done(buffers.collect::<Result<Vec<_>>>()?)
+    call.done_with_buffers(buffers.collect::<Result<Vec<_>>>()?)
 }
 
 fn rows() -> AxisOptions {

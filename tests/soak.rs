@@ -267,7 +267,7 @@ impl Soak {
     /// Makes a random call while one operation of this thread fails. The call returns the right values or a typed error.
     #[cfg(feature = "fault-injection")]
     fn injected_failure(&self, random: &mut Random, stream: Stream) -> Result<()> {
-        use cuprum::core::fault_injection::{Point, Scope, with_failure_in};
+        use cuprum::core::fault_injection::{CountingScope, Point, with_failure_in};
         // The other kinds, files and threads, have tests in `tests/faults`.
         const POINTS: [Point; 8] = [
             Point::HostMemory,
@@ -280,7 +280,7 @@ impl Soak {
             Point::Library,
         ];
         let (point, n) = (POINTS[random.below(POINTS.len())], random.below(12));
-        match with_failure_in(Scope::Thread, point, n, || self.step(random, stream)) {
+        match with_failure_in(CountingScope::Thread, point, n, || self.step(random, stream)) {
             (Err(Error::Backend { .. } | Error::OutOfMemory { .. } | Error::Unsupported { .. }), true) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 Ok(())

@@ -4,7 +4,7 @@
 //! Regular matrices have the same number of elements in each row, at random columns. Power-law matrices have rows whose lengths follow a
 //! power law with the same mean. Banded matrices have adjacent columns around the diagonal.
 
-use cuprum::core::ops::sparse::{CsrParts, multiply, product};
+use cuprum::core::ops::sparse::{CsrParts, multiply_by_dense, product};
 use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result, arange, array, concat, minimum};
 
@@ -52,7 +52,7 @@ fn parts(x: &[NdArray]) -> CsrParts<'_> {
 }
 
 fn times_dense(x: &[NdArray]) -> Result<NdArray> {
-    multiply(parts(x), &x[3])
+    multiply_by_dense(parts(x), &x[3])
 }
 
 fn squared(x: &[NdArray]) -> Result<NdArray> {

@@ -293,7 +293,7 @@ fn is_strided(shape: &[usize], positions: &[usize]) -> bool {
 /// Panics unless `layout` has the elements of `view`, inside a buffer of `size` elements.
 fn check(layout: &Layout, view: &View, size: usize) {
     assert_eq!(layout.shape(), view.shape, "{layout:?}");
-    let (lo, hi) = layout.extent();
+    let (lo, hi) = layout.buffer_range();
     let Some(&first) = view.positions.first() else {
         assert_eq!((layout.size(), lo, hi), (0, 0, 0), "{layout:?}");
         return;

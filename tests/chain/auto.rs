@@ -34,7 +34,7 @@ fn serve(call: &Call, number: usize, time: Duration) -> Result<Outcome> {
     RUNS[number].fetch_add(1, Ordering::SeqCst);
     std::thread::sleep(time);
     let ones = ONES.get_or_init(|| Arc::new(HostBuffer::from_slice(&vec![1u64; LARGE]).expect("memory for ones")));
-    call.done([ones.clone() as Arc<dyn Buffer>])
+    call.done_with_buffers([ones.clone() as Arc<dyn Buffer>])
 }
 
 const fn kernel(run: fn(&Call) -> Result<Outcome>) -> Kernel {
@@ -231,7 +231,7 @@ static MADE_UP_OP: OpDef = OpDef {
 pub fn run_unknown_operation() -> Result<()> {
     let (device, outputs) = (Device::CPU, [OutputSpec::contiguous(DType::U16, &[1])?]);
     let (stream, work) = (Stream::current(device), Work::Custom(call::Custom(&())));
-    dispatch::run(&Call { op: Op(&MADE_UP_OP), device, stream, inputs: &[], outputs: &outputs, work }).map(|_| ())
+    dispatch::run_call(&Call { op: Op(&MADE_UP_OP), device, stream, inputs: &[], outputs: &outputs, work }).map(|_| ())
 }
 
 static FAILING_AT_IT: Accelerator = Accelerator {

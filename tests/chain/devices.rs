@@ -162,7 +162,7 @@ static KILN: Accelerator = Accelerator {
         CompileMode::Background => Ok(Outcome::Declined(Reason::retryable("not baked yet"))),
         CompileMode::Wait => {
             std::thread::sleep(BAKING);
-            call.done([call.allocate_output(0)?])
+            call.done_with_buffers([call.allocate_output(0)?])
         }
     })],
     base: None,

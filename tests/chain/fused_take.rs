@@ -32,7 +32,7 @@ fn ones(call: &Call) -> Result<Outcome> {
     }
     let ones = |n: usize| full(call.outputs[n].layout.shape(), 1, call.outputs[n].dtype)?.stored();
     let buffers: Vec<_> = (0..call.outputs.len()).map(|n| Ok(ones(n)?.buffer().clone())).collect::<Result<_>>()?;
-    call.done(buffers)
+    call.done_with_buffers(buffers)
 }
 
 /// Runs `f` on a table of 10 float64 and 6 int64 indices. Returns the family and expression of each call other than fills.

@@ -39,8 +39,12 @@ fn a_named_order_is_followed_and_the_base_takes_the_rest() {
 #[test]
 fn accelerators_know_whether_the_order_is_named() {
     let _turn = process_order();
-    let known =
-        || (registry::order_is_named(), registry::if_order_is_named("another is faster").map_err(|reason| reason.text().to_string()));
+    let known = || {
+        (
+            registry::is_accelerator_order_set(),
+            registry::decline_unless_order_is_set("another is faster").map_err(|reason| reason.text().to_string()),
+        )
+    };
     let unnamed = (false, Err("another is faster".to_string()));
     assert_eq!(known(), unnamed);
     for order in ["beta", "", "auto"] {

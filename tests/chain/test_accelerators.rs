@@ -25,7 +25,7 @@ const BLANK: Accelerator = Accelerator { name: "", device: "cpu", rank: 0, summa
 /// Fills the output with the number of the accelerator.
 fn fill_with(call: &Call, number: u64) -> Result<Outcome> {
     let buffer: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&vec![number; call.outputs[0].layout.size()])?);
-    call.done([buffer])
+    call.done_with_buffers([buffer])
 }
 
 /// First by rank. Declines more than 8 elements.

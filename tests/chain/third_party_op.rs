@@ -84,7 +84,7 @@ fn a_composite_takes_parameters_and_returns_several_results() {
     let input = values().stored().unwrap();
     let outputs = [1, 2].map(|n| cuprum::core::OutputSpec::contiguous(cuprum::DType::F32, &[n]).unwrap());
     let split = |at: isize| {
-        cuprum::core::dispatch::run(&cuprum::core::Call {
+        cuprum::core::dispatch::run_call(&cuprum::core::Call {
             op: Op(&SPLIT),
             device: Device::CPU,
             stream: cuprum::Stream::current(Device::CPU),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use cuprum::backend_cpu::with_threads;
-use cuprum::core::fault_injection::{Point, Scope, count, with_abort, with_failure};
+use cuprum::core::fault_injection::{CountingScope, Point, count_operations, with_abort, with_failure};
 use cuprum::{Error, io};
 
 use crate::exclusive;
@@ -60,7 +60,7 @@ fn a_process_that_ends_while_it_writes_leaves_the_old_file() {
     let _exclusive = exclusive();
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 1.0).unwrap();
-    let (_, writes) = count(Scope::Process, Point::FileWrite, || write(folder.path(), 1.0).unwrap());
+    let (_, writes) = count_operations(CountingScope::Process, Point::FileWrite, || write(folder.path(), 1.0).unwrap());
     assert!(writes > 3, "{writes} writes");
     for n in 0..writes {
         let status = start(&format!("abort-write:{n}"), folder.path()).output().unwrap().status;

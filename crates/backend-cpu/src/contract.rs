@@ -24,7 +24,7 @@ use self::product_batch::{MatrixProduct, ProductBatch, check_bounds};
 use crate::copy::copy;
 
 /// Number of elements that one task converts when a 16-bit float array is converted to float32.
-const CONVERT_CHUNK: usize = 1 << 14;
+const CONVERSION_TASK_ELEMENTS: usize = 1 << 14;
 
 /// Computes the outputs of `call`, an operation of the kernel family `Contract`.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -38,12 +38,12 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let mut wide = Output::scratch(call, DType::F32, out.size())?;
         contract_into(call, plan, &a, &b, wide.elements_mut()?)?;
         let wide = wide.elements_mut()?.typed::<f32>();
-        let parts = output.elements_mut()?.chunks(CONVERT_CHUNK).zip(wide.chunks(CONVERT_CHUNK));
+        let parts = output.elements_mut()?.chunks(CONVERSION_TASK_ELEMENTS).zip(wide.chunks(CONVERSION_TASK_ELEMENTS));
         threads::for_each(parts, out.size(), || (), |_, (part, values)| half::narrow(values, part));
     } else {
         contract_into(call, plan, a, b, output.elements_mut()?)?;
     }
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 /// Returns the 16-bit float `array` converted to float32. If `array` is C-contiguous, only its elements are converted. If not, the whole
@@ -53,8 +53,13 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
     let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
     let layout = if dense { Layout::contiguous(array.shape())? } else { array.layout().clone() };
     let mut wide = Output::scratch(call, DType::F32, values.len())?;
-    let parts = wide.elements_mut()?.chunks(CONVERT_CHUNK).enumerate();
-    threads::for_each(parts, values.len(), || (), |_, (n, part)| half::widen(values.slice(n * CONVERT_CHUNK, part.len()), part.typed()));
+    let parts = wide.elements_mut()?.chunks(CONVERSION_TASK_ELEMENTS).enumerate();
+    threads::for_each(
+        parts,
+        values.len(),
+        || (),
+        |_, (n, part)| half::widen(values.slice(n * CONVERSION_TASK_ELEMENTS, part.len()), part.typed()),
+    );
     StoredArray::new(DType::F32, layout, wide.finish())
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     for (input, region) in call.inputs.iter().zip(*regions) {
         copy(input, region, output.elements_mut()?)?;
     }
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 /// Extents and strides of the loops of a strided copy, outermost axis of the target first.

@@ -25,7 +25,7 @@ mod with_transforms {
     use cuprum_cpu_fft::{first_axis, transform};
 
     use crate::copy::copy;
-    use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
+    use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
     /// Minimum number of values per task.
     const MIN_TASK_VALUES: usize = 1 << 13;
@@ -42,7 +42,7 @@ mod with_transforms {
                 return Ok(Outcome::Declined(reason));
             }
             transform(call, fft, None, output.elements_mut()?)?;
-            return call.done([output.finish()]);
+            return call.done_with_buffers([output.finish()]);
         }
         let mut values = match call.inputs {
             [only] if is_identity => only.clone(),
@@ -61,13 +61,13 @@ mod with_transforms {
             values = pad(call, &values, &full)?;
         }
         transform(call, fft, Some(&values), output.elements_mut()?)?;
-        call.done([output.finish()])
+        call.done_with_buffers([output.finish()])
     }
 
     /// Returns the extents of the values after zero padding to the lengths of the transform.
     fn padded_shape(fft: &Fft) -> Dims {
         let mut shape: Dims = fft.shape.into();
-        fft.axes.iter().enumerate().for_each(|(i, &axis)| shape[axis] = fft.full_extent(i));
+        fft.axes.iter().enumerate().for_each(|(i, &axis)| shape[axis] = fft.used_input_extent(i));
         shape
     }
 
@@ -84,7 +84,7 @@ mod with_transforms {
     /// Computes the values of `program` over `shape` into `out`, in C order. The inner error is the reason to decline the call: `program`
     /// has an operation without a CPU kernel.
     fn evaluate(program: &Program, shape: &[usize], inputs: &[StoredArray], out: ElementsMut) -> Result<std::result::Result<(), Reason>> {
-        let nest = Nest::new(shape, inputs, |k| inputs[k].layout().strides().into())?;
+        let nest = LoopNest::new(shape, inputs, |k| inputs[k].layout().strides().into())?;
         let compiled = match CompiledProgram::new(program, nest, ResultDestination::Written) {
             Ok(compiled) => compiled,
             Err(reason) => return Ok(Err(reason)),

@@ -32,7 +32,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
             eye(elements, columns, k);
         }
     }
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 /// Calls `body` on several threads for chunks of `elements`, with the index of the chunk's first element.

@@ -116,7 +116,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     };
     match outside {
         Some(index) => Err(Error::Index { op: call.op.name(), index, axis: *axis, size: axis_range.extent }),
-        None => call.done([output.finish()]),
+        None => call.done_with_buffers([output.finish()]),
     }
 }
 

@@ -12,7 +12,7 @@ use std::ops::{Add, Mul, Sub};
 
 use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline};
 
-use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination};
+use crate::tile::{CompiledProgram, Evaluator, LoopNest, MAX_TILE, ResultDestination};
 
 /// Minimum number of values per task.
 const MIN_TASK_VALUES: usize = 1 << 16;
@@ -35,7 +35,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (values, last) = call.program_inputs();
     let last = last.map(Elements::contiguous).transpose()?;
     let size = values.first().map_or(1, |v| v.layout().size());
-    let nest = Nest::new(&[size], values, |k| values[k].layout().strides().into())?;
+    let nest = LoopNest::new(&[size], values, |k| values[k].layout().strides().into())?;
     let compiled = match CompiledProgram::new(program, nest, ResultDestination::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
@@ -44,7 +44,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements_mut()?;
     match (binning, last) {
-        (Binning::Number { weighted: false }, None) => count_values(&compiled, size, BinNumbers(bins), out.typed())?,
+        (Binning::Number { weighted: false }, None) => count_values(&compiled, size, IdentityBins(bins), out.typed())?,
         (Binning::Number { weighted: true }, Some(weights)) => sum_weights(&compiled, weights.typed(), out.typed())?,
         (Binning::Edges { even }, Some(edges)) => match edges.dtype() {
             DType::F32 => count_between_edges::<f32>(&compiled, size, edges.typed(), *even, out.typed())?,
@@ -53,7 +53,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         },
         _ => decline!("bins without edges or weights"),
     }
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 /// A rule that maps each value to the number of its bin.
@@ -65,9 +65,9 @@ trait BinRule: Sync {
 }
 
 /// The rule for values that are bin numbers themselves. Holds the number of bins.
-struct BinNumbers(usize);
+struct IdentityBins(usize);
 
-impl BinRule for BinNumbers {
+impl BinRule for IdentityBins {
     type Value = i64;
     fn find_bins(&self, values: &[i64], bins: &mut [i64]) {
         let outside = self.0 as u64;
@@ -232,7 +232,7 @@ struct EvenBins<'a, T> {
 }
 
 /// Marks a value near an edge in place of its bin number, which [`EvenBins::resolve_near_edge`] then computes.
-const NEAR_EDGE: i64 = -1;
+const NEAR_EDGE_MARKER: i64 = -1;
 
 impl<'a, T: Float> EvenBins<'a, T> {
     /// Returns the rule for `edges`, or `None` if rounding errors may exceed one bin.
@@ -270,7 +270,7 @@ impl<'a, T: Float> EvenBins<'a, T> {
     }
 }
 
-/// Loop that computes bin numbers, with [`NEAR_EDGE`] for values near an edge. Returns whether there are such values.
+/// Loop that computes bin numbers, with [`NEAR_EDGE_MARKER`] for values near an edge. Returns whether there are such values.
 struct EvenBinsLoop<'a, T>(&'a EvenBins<'a, T>, &'a [T], &'a mut [i64]);
 
 impl<T: Float> Loop for EvenBinsLoop<'_, T> {
@@ -284,7 +284,7 @@ impl<T: Float> Loop for EvenBinsLoop<'_, T> {
             let (place, nearest) = even.distance_in_bins(value);
             let edge = nearest - T::ROUNDING_OFFSET;
             let found = nearest.without_rounding_offset() - (place < edge) as i64;
-            let found = if (place - edge).abs() <= even.near { NEAR_EDGE } else { found };
+            let found = if (place - edge).abs() <= even.near { NEAR_EDGE_MARKER } else { found };
             *bin = if value >= even.first && value <= even.last { found } else { outside };
             all |= *bin;
         }
@@ -296,7 +296,7 @@ impl<T: Float> BinRule for EvenBins<'_, T> {
     type Value = T;
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         if dispatch(EvenBinsLoop(self, values, bins)) {
-            for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE) {
+            for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE_MARKER) {
                 *bin = self.resolve_near_edge(value, self.distance_in_bins(value).1.without_rounding_offset() as usize) as i64;
             }
         }

@@ -7,7 +7,7 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output};
 use smallvec::SmallVec;
 
-use crate::tile::{BAND_ROWS, CompiledProgram, Evaluator, Nest, ResultDestination, SingleTile};
+use crate::tile::{BAND_ROWS, CompiledProgram, Evaluator, LoopNest, ResultDestination, SingleTile};
 
 /// Minimum row length, in elements, for tiles (blocks of elements that fit L1) that do not cross rows. Applies if an input has a stride
 /// above 1 along rows. Shorter rows share tiles.
@@ -35,9 +35,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         }
         map.run(&mut runs);
         drop(runs);
-        return call.done(outputs.into_iter().map(Output::finish));
+        return call.done_with_buffers(outputs.into_iter().map(Output::finish));
     }
-    let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
+    let nest = LoopNest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
     let results = match bytes >= MIN_STREAMED_BYTES {
         // Non-temporal stores are not used for outputs in the memory of an input, because that memory is in the cache already.
@@ -66,7 +66,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         || Evaluator::in_bands(&compiled),
         |evaluator, (i, mut part)| compute_task(&compiled, evaluator, i * chunk, &mut part),
     );
-    call.done(outputs.into_iter().map(Output::finish))
+    call.done_with_buffers(outputs.into_iter().map(Output::finish))
 }
 
 /// Allocates the memory of all outputs of `call`.

@@ -1,6 +1,6 @@
 //! Kernel of the family `Random`: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
 
-mod exact_math;
+mod reproducible_math;
 mod samplers;
 
 use cuprum_core::call::{Sampler, UniformScaling};
@@ -11,7 +11,7 @@ use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_math as vmath;
 use cuprum_cpu_math::{Logarithm, Real};
 
-use self::samplers::{Attempts, Sample};
+use self::samplers::{AttemptWords, Sample};
 
 /// Number of Philox counter blocks (four 32-bit words each) per task.
 const PHILOX_BLOCKS_PER_TASK: usize = 1 << 13;
@@ -22,7 +22,7 @@ const COST_PER_PHILOX_BLOCK: usize = 40;
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;
-    if !random.distribution.has_dtype(dtype) {
+    if !random.distribution.supports_dtype(dtype) {
         decline!("{dtype} is not drawn from this distribution");
     }
     let (size, is_row_major) = (call.outputs[0].layout.size(), call.outputs[0].layout.is_c_contiguous());
@@ -45,13 +45,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
             if let Distribution::Sampled { sampler, parameters } = random.distribution {
                 let (start, end) = (i * per_task, i * per_task + run.len());
                 let inputs: Vec<&[f64]> = inputs.iter().map(|all| &all[start..end]).collect();
-                fill_function(sampler)(random, first, parameters, &inputs, run);
+                select_fill_function(sampler)(random, first, parameters, &inputs, run);
             } else {
                 fill_random(random, first, run);
             }
         },
     );
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 fn fill_random(random: &Random, block: u64, run: ElementsMut) {
@@ -113,7 +113,7 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
 type FillSamples = fn(&Random, u64, [f64; 3], &[&[f64]], ElementsMut);
 
 /// Returns the function that draws the numbers of `sampler`.
-fn fill_function(sampler: Sampler) -> FillSamples {
+fn select_fill_function(sampler: Sampler) -> FillSamples {
     match sampler {
         Sampler::StandardGamma => fill_samples::<samplers::Gamma>,
         Sampler::Poisson => fill_samples::<samplers::Poisson>,
@@ -172,7 +172,7 @@ impl<S: Sample, T, F: Fn(f64) -> T> FillLoop for SamplesLoop<'_, S, F> {
                         (parameters, sampler) = (given, S::new(given));
                     }
                 }
-                let mut attempts = Attempts {
+                let mut attempts = AttemptWords {
                     key: self.random.key,
                     block: first.wrapping_add(lane as u64),
                     stream: self.random.stream,

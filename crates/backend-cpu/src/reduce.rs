@@ -25,7 +25,7 @@ pub(crate) use crate::reducers::arithmetic::Arithmetic;
 use crate::reducers::by_dtype::{by_dtype, by_reduction};
 pub(crate) use crate::reducers::loops::dot_products;
 use crate::reducers::ops::{ArgMax, ArgMin, CountTrue, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
-use crate::tile::{CompiledProgram, Nest, ResultDestination};
+use crate::tile::{CompiledProgram, LoopNest, ResultDestination};
 
 /// A function that computes a reduction for one operation and dtype. Its arguments are the compiled program, the order of the loops and the
 /// output.
@@ -160,7 +160,7 @@ fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     };
     let (outer, inner) = if by_columns { (&plan.reduced, &plan.kept) } else { (&plan.kept, &plan.reduced) };
     let dims: Dims = outer.iter().chain(inner).copied().collect();
-    let nest = Nest::new(&dims, call.inputs, |k| {
+    let nest = LoopNest::new(&dims, call.inputs, |k| {
         let (kept, reduced) = (&plan.kept_strides[k], &plan.reduced_strides[k]);
         let (outer, inner) = if by_columns { (reduced, kept) } else { (kept, reduced) };
         outer.iter().chain(inner).copied().collect()
@@ -172,7 +172,7 @@ fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     let order = if by_columns { LoopOrder::Columns(plan.reduced_size) } else { LoopOrder::Rows(plan.reduced_size) };
     let mut output = Output::allocate(call, 0)?;
     run(&compiled, &order, output.elements_mut()?).map_err(|e| add_op_to_error(call, e))?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 /// Returns whether the kept axes have smaller strides than the reduced axes, so that reductions along columns are faster than along rows.

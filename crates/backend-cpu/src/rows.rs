@@ -10,7 +10,7 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output, Scratch};
 use smallvec::SmallVec;
 
-use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination};
+use crate::tile::{CompiledProgram, Evaluator, LoopNest, MAX_TILE, ResultDestination};
 
 /// One task's part of one output.
 struct OutputPart<'o> {
@@ -40,7 +40,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let bytes = call.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
     let is_streamed = bytes >= MIN_STREAMED_BYTES && !(0..call.outputs.len()).any(is_one_per_row);
     let results = if is_streamed { ResultDestination::Streamed } else { ResultDestination::Written };
-    let compiled = match CompiledProgram::new(program, Nest::new(&dims, call.inputs, strides)?, results) {
+    let compiled = match CompiledProgram::new(program, LoopNest::new(&dims, call.inputs, strides)?, results) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -68,7 +68,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
             }
         },
     );
-    call.done(outputs.into_iter().map(Output::finish))
+    call.done_with_buffers(outputs.into_iter().map(Output::finish))
 }
 
 /// Computes `count` rows of `len` elements. `first` is the index of the first row in the array, and `row` its index in each of `parts`.

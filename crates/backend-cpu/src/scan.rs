@@ -23,7 +23,7 @@ use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Outcome, Result, Work, bf16, decline, f16};
 
 use crate::reducers::arithmetic::Arithmetic;
-use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
+use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
 /// Number of consecutive elements in a run, within which the scan is sequential.
 const RUN_LEN: usize = 64;
@@ -48,7 +48,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let lines = &plan.line_strides[k];
         lines[..split].iter().chain([&plan.axis_strides[k]]).chain(&lines[split..]).copied().collect()
     };
-    let compiled = match CompiledProgram::new(program, Nest::new(&dims, call.inputs, strides)?, ResultDestination::Read) {
+    let compiled = match CompiledProgram::new(program, LoopNest::new(&dims, call.inputs, strides)?, ResultDestination::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -59,7 +59,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         decline!("{} is not a running sum, product or extreme", call.op.name())
     };
     run(&compiled, elements, plan.len, inner)?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 /// Signature of [`scan`].
@@ -181,20 +181,20 @@ trait ScanOperation<T: Element>: 'static {
     fn combine_totals(a: Self::Total, b: Self::Total) -> Self::Total;
     type TestBits: TestBits;
     /// Returns test bits whose highest bit is set if `result` is sticky: an infinity, a NaN or a zero product.
-    fn sticky_bits(result: T) -> Self::TestBits;
+    fn sticky_test_bits(result: T) -> Self::TestBits;
     /// Returns whether `result` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn needs_sequential_scan(result: T) -> bool {
-        Self::sticky_bits(result).is_highest_bit_set()
+        Self::sticky_test_bits(result).is_highest_bit_set()
     }
     /// Returns whether any of `results` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn any_needs_sequential_scan(results: &[T]) -> bool {
-        results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_highest_bit_set()
+        results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_test_bits(*v)).is_highest_bit_set()
     }
     /// Returns `b` combined with `carry`, the accumulator of all preceding elements. Returns `b` alone if `carry` is `None`.
     #[inline(always)]
-    fn join_carry(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
+    fn combine_with_carry(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {
             Some(carry) => Self::combine_totals(carry, b),
             None => b,
@@ -215,7 +215,7 @@ macro_rules! combine {
             fn combine_totals($a: T::$total, $b: T::$total) -> T::$total { $join }
             type TestBits = T::TestBits;
             #[inline(always)]
-            fn sticky_bits($v: T) -> T::TestBits { $marks }
+            fn sticky_test_bits($v: T) -> T::TestBits { $marks }
         }
     )*};
 }
@@ -295,10 +295,10 @@ fn scan_block<T: ScanElement, C: ScanOperation<T>>(
                 scan_sequentially::<T, C>(values, out, last);
                 continue;
             }
-            dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
-            let (total, needs_sequential_scan) = dispatch(CombineRuns::<T, C>(&scanner.sums, out, carry, before, PhantomData));
+            dispatch(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
+            let (total, needs_sequential_scan) = dispatch(CombineRunsLoop::<T, C>(&scanner.sums, out, carry, before, PhantomData));
             if needs_sequential_scan && let Some(first) = out.iter().position(|v| C::needs_sequential_scan(*v)) {
-                let earlier = before.map(|b| C::join_carry(carry, b)).or(carry).map(C::to_element);
+                let earlier = before.map(|b| C::combine_with_carry(carry, b)).or(carry).map(C::to_element);
                 *last = first.checked_sub(1).map_or(earlier, |place| Some(out[place]));
                 scan_sequentially::<T, C>(&values[first..], &mut out[first..], last);
             }
@@ -322,9 +322,9 @@ fn block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>,
     for at in (0..len).step_by(scanner.tile) {
         let values = scanner.evaluator.evaluate(start + at, scanner.tile.min(len - at)).typed::<T>();
         for values in values.chunks(RUN_LEN * INTERLEAVED_RUNS) {
-            dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
+            dispatch(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
             for (run, sums) in values.chunks(RUN_LEN).zip(scanner.sums.iter()) {
-                before = Some(C::join_carry(before, sums[run.len() - 1]));
+                before = Some(C::combine_with_carry(before, sums[run.len() - 1]));
             }
         }
     }
@@ -333,9 +333,9 @@ fn block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>,
 
 /// Loop that writes the running totals of up to [`INTERLEAVED_RUNS`] runs of the first field to the second field. The totals of each run
 /// begin at the run's first element.
-struct ScanRuns<'a, T: ScanElement, C: ScanOperation<T>>(&'a [T], &'a mut RunScans<C::Total>, PhantomData<C>);
+struct ScanRunsLoop<'a, T: ScanElement, C: ScanOperation<T>>(&'a [T], &'a mut RunScans<C::Total>, PhantomData<C>);
 
-impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRuns<'_, T, C> {
+impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRunsLoop<'_, T, C> {
     type Output = ();
     const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
@@ -345,7 +345,7 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRuns<'_, T, C> {
             for (run, sums) in self.0.chunks(RUN_LEN).zip(self.1) {
                 let mut running = None;
                 for (v, sum) in run.iter().zip(sums) {
-                    *sum = C::join_carry(running, C::to_total(*v));
+                    *sum = C::combine_with_carry(running, C::to_total(*v));
                     running = Some(*sum);
                 }
             }
@@ -369,7 +369,7 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRuns<'_, T, C> {
 /// Loop that combines the running totals of runs with all earlier elements of the row, and writes the results. The fields are the running
 /// totals, the output, the carry of the block, and the total of the block's earlier runs. Returns the new total of the block, and whether
 /// later elements must be computed sequentially ([`ScanOperation::needs_sequential_scan`]).
-struct CombineRuns<'a, T: ScanElement, C: ScanOperation<T>>(
+struct CombineRunsLoop<'a, T: ScanElement, C: ScanOperation<T>>(
     &'a RunScans<C::Total>,
     &'a mut [T],
     Option<C::Total>,
@@ -377,19 +377,19 @@ struct CombineRuns<'a, T: ScanElement, C: ScanOperation<T>>(
     PhantomData<C>,
 );
 
-impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRuns<'_, T, C> {
+impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRunsLoop<'_, T, C> {
     type Output = (Option<C::Total>, bool);
     const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) -> (Option<C::Total>, bool) {
-        let CombineRuns(sums, out, carry, mut before, _) = self;
+        let CombineRunsLoop(sums, out, carry, mut before, _) = self;
         for (out, sums) in out.chunks_mut(RUN_LEN).zip(sums) {
             match (carry, before) {
                 (None, None) => write_elements::<T, C>(out, sums, |s| s),
                 (None, Some(one)) | (Some(one), None) => write_elements::<T, C>(out, sums, |s| C::combine_totals(one, s)),
                 (Some(c), Some(b)) => write_elements::<T, C>(out, sums, |s| C::combine_totals(c, C::combine_totals(b, s))),
             }
-            before = Some(C::join_carry(before, sums[out.len() - 1]));
+            before = Some(C::combine_with_carry(before, sums[out.len() - 1]));
         }
         (before, C::any_needs_sequential_scan(out))
     }
@@ -406,7 +406,7 @@ fn write_elements<T: ScanElement, C: ScanOperation<T>>(out: &mut [T], sums: &[C:
 /// the blocks before it. A single thread makes one pass over the blocks, with the same bits.
 fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, start: usize, out: &mut [T], cost: usize) -> Result<()> {
     let join = |carry: Option<C::Total>, total: Option<C::Total>| match total {
-        Some(total) => Some(C::join_carry(carry, total)),
+        Some(total) => Some(C::combine_with_carry(carry, total)),
         None => carry,
     };
     if threads::threads_for_cost(cost) == 1 {
@@ -463,7 +463,7 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRowLoop<'_, T, C> {
         for ((total, v), out) in totals.iter_mut().zip(values).zip(out.iter_mut()) {
             *total = C::combine_totals(*total, C::to_total(*v));
             *out = C::to_element(*total);
-            marks = marks | C::sticky_bits(*out);
+            marks = marks | C::sticky_test_bits(*out);
         }
         if marks.is_highest_bit_set() {
             for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::needs_sequential_scan(**out)) {

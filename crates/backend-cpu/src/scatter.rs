@@ -41,14 +41,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let scatter = Scatter::new(work.region, values)?;
     let indices = Elements::contiguous(indices)?;
-    if let Some(index) = first_invalid(indices, scatter.extent) {
+    if let Some(index) = first_invalid_index(indices, scatter.extent) {
         return Err(Error::Index { op: call.op.name(), index, axis: 0, size: scatter.extent });
     }
     let mut output = Output::allocate(call, 0)?;
     let (from, to) = (Elements::buffer(values)?, output.elements_mut()?);
     let Some(combine) = work.combine else {
         with_bits!(spec.dtype, T => scatter.run(indices, from.typed::<T>(), to, |_, new| new));
-        return call.done([output.finish()]);
+        return call.done_with_buffers([output.finish()]);
     };
     macro_rules! by_dtype {
         ($dtype:expr, $f:ident, $($t:ty),*) => {
@@ -72,7 +72,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     } else {
         decline!("no loop for {}", combine.name());
     }
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 #[inline(always)]
@@ -95,7 +95,7 @@ fn larger<T: Arithmetic>(a: T, b: T) -> T {
 }
 
 /// Returns the first of `indices` that is out of bounds for an axis of `extent` elements, or `None` if all are valid.
-fn first_invalid(indices: Elements, extent: usize) -> Option<i64> {
+fn first_invalid_index(indices: Elements, extent: usize) -> Option<i64> {
     let extent = extent as i64;
     let is_valid = |index: i64| (-extent..extent).contains(&index);
     let good = AtomicBool::new(true);
@@ -251,12 +251,12 @@ impl Scatter {
                     write_row_numbers(indices.slice(start, numbers.len()), self.extent, numbers);
                     let from = from + start as isize * self.value_stride;
                     if inner.dims.is_empty() {
-                        self.run_elements(numbers, &rows, (target, to), (values, from), f);
+                        self.update_single_element_rows(numbers, &rows, (target, to), (values, from), f);
                         continue;
                     }
                     for (k, number) in numbers.iter().enumerate().filter(|(_, number)| rows.contains(number)) {
                         let (to, from) = (to + *number as isize * self.stride, from + k as isize * self.value_stride);
-                        inner.for_each_run(to, from, &mut |n, (to, step), (from, value_step)| {
+                        inner.for_each_innermost_line(to, from, &mut |n, (to, step), (from, value_step)| {
                             combine_strided_elements(n, (&mut target[to as usize..], step), (values, from, value_step), f)
                         });
                     }
@@ -268,7 +268,7 @@ impl Scatter {
     /// Scatters rows of one element each: replaces the element by `f(element, value)` for each row number in `numbers` that is inside
     /// `rows`. `to` and `from` are the offsets of row 0 and of the first value.
     #[inline(always)]
-    fn run_elements<T: Element>(
+    fn update_single_element_rows<T: Element>(
         &self,
         numbers: &[usize],
         rows: &std::ops::Range<usize>,
@@ -391,7 +391,7 @@ impl RowAxes<'_> {
     /// with its offset and stride in the values. `to` and `from` are the offsets of the row's first element in the target and in the
     /// values.
     #[inline(always)]
-    fn for_each_run(self, to: isize, from: isize, f: &mut impl FnMut(usize, (isize, isize), (isize, isize))) {
+    fn for_each_innermost_line(self, to: isize, from: isize, f: &mut impl FnMut(usize, (isize, isize), (isize, isize))) {
         let (Some((&n, dims)), Some((&step, target)), Some((&value_step, values))) =
             (self.dims.split_last(), self.target.split_last(), self.values.split_last())
         else {

@@ -9,7 +9,7 @@ use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_e
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
-use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
+use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
 /// Number of elements of the condition per task. It is a multiple of every tile length.
 const TASK_ELEMENTS: usize = 1 << 15;
@@ -21,7 +21,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();
     let size = call.outputs[0].layout.size();
-    let nest = Nest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;
+    let nest = LoopNest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;
     let compiled = match CompiledProgram::new(program, nest, ResultDestination::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),

@@ -21,7 +21,7 @@ use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
 use self::nest::{AccessPattern, NestInput};
-pub(crate) use self::nest::{BAND_ROWS, Nest};
+pub(crate) use self::nest::{BAND_ROWS, LoopNest};
 pub(crate) use self::schedule::{MAX_TILE, ResultDestination};
 use self::schedule::{Schedule, TileSlices};
 
@@ -32,7 +32,7 @@ const MIN_PREFETCHED_BYTES: usize = 256 << 10;
 /// A fused program bound to its inputs, with a kernel for every step, ready for evaluation.
 pub(crate) struct CompiledProgram<'a> {
     program: &'a Program,
-    nest: Nest<'a>,
+    nest: LoopNest<'a>,
     schedule: Arc<Schedule>,
     /// Whether outputs are written with non-temporal stores.
     streamed: bool,
@@ -42,7 +42,7 @@ pub(crate) struct CompiledProgram<'a> {
 
 impl<'a> CompiledProgram<'a> {
     /// Prepares `program` for evaluation over the loops and inputs of `nest`. An error names the missing kernel.
-    pub fn new(program: &'a Program, nest: Nest<'a>, results: ResultDestination) -> std::result::Result<CompiledProgram<'a>, Reason> {
+    pub fn new(program: &'a Program, nest: LoopNest<'a>, results: ResultDestination) -> std::result::Result<CompiledProgram<'a>, Reason> {
         let accesses: SmallVec<[AccessPattern; 8]> = nest.inputs.iter().map(|source| source.access).collect();
         let schedule = Schedule::get_or_create(program, &accesses, results)?;
         Ok(CompiledProgram {
@@ -60,7 +60,7 @@ impl<'a> CompiledProgram<'a> {
     }
 
     /// Returns the loop nest, which holds the program's inputs.
-    pub fn nest(&self) -> &Nest<'a> {
+    pub fn nest(&self) -> &LoopNest<'a> {
         &self.nest
     }
 
@@ -245,11 +245,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let inputs = tile_inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
         let mut tile = TileSlices { len, row: self.row, inputs: &inputs, outputs };
         schedule.run(program, &nest.inputs, &mut tile, &mut self.blocks);
-        schedule.copy_outputs(
-            &mut tile,
-            &self.blocks,
-            |to, value| if *streamed { to.stream_from(value, &self.stores) } else { to.copy_from(value) },
-        );
+        schedule.copy_outputs(&mut tile, &self.blocks, |to, value| {
+            if *streamed { to.copy_non_temporal_from(value, &self.stores) } else { to.copy_from(value) }
+        });
     }
 
     /// Computes and returns the elements `start..start + len` (at most a tile) of a program with one result.
@@ -258,7 +256,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let CompiledProgram { program, nest, schedule, .. } = self.compiled;
         let inputs = tile_inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
         schedule.run(program, &nest.inputs, &mut TileSlices { len, row: self.row, inputs: &inputs, outputs: &mut [] }, &mut self.blocks);
-        schedule.first_result(&inputs, self.blocks.read_all(), len)
+        schedule.first_result(&inputs, self.blocks.all_scratch_blocks(), len)
     }
 
     /// Like [`Evaluator::evaluate`], but also returns a prefetching state, with which the caller's loop prefetches the next elements of one
@@ -270,7 +268,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let as_wide = |source: &&NestInput| source.access != AccessPattern::Single && source.buffer.dtype().itemsize() == width;
         let long = nest.size().saturating_mul(width) >= MIN_PREFETCHED_BYTES;
         let input = if long { nest.inputs.iter().filter(as_wide).find_map(|s| s.contiguous_range(&nest.dims, start, len)) } else { None };
-        (self.evaluate(start, len), input.map(Elements::prefetch_after))
+        (self.evaluate(start, len), input.map(Elements::prefetch_state_before_second_loop))
     }
 
     /// Returns the two factors of the elements `start..start + len` in place, with the prefetching state for a loop over the first factor.
@@ -298,7 +296,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     /// [`MIN_PREFETCHED_BYTES`] of the input, or if the processor does not benefit from prefetching.
     fn prefetch_for(&self, run: Elements) -> Option<Prefetch> {
         let long = self.compiled.nest.size().saturating_mul(run.dtype().itemsize()) >= MIN_PREFETCHED_BYTES;
-        if long { run.prefetch() } else { None }
+        if long { run.prefetch_state() } else { None }
     }
 
     /// Prepares each input for a tile: refers to contiguous elements in place, and copies strided elements to the input's gather buffer.

@@ -28,8 +28,8 @@ pub trait Tile {
 /// Fills `out` by `tile`. A second, exact pass follows if some argument of a [`Math`] function needs it ([`Isa::IS_EXACT_PASS`]). Loops
 /// with such functions are vectorised only with fused multiply-add. At other SIMD levels, the exact pass is the only pass.
 pub fn run<T: Tile>(tile: T, out: ElementsMut) {
-    struct FillTile<'t, T>(&'t T);
-    impl<T: Tile> FillLoop for FillTile<'_, T> {
+    struct FillTileLoop<'t, T>(&'t T);
+    impl<T: Tile> FillLoop for FillTileLoop<'_, T> {
         type Item = T::Out;
         #[inline(always)]
         fn run<I: Isa>(self, out: &mut [T::Out]) {
@@ -42,7 +42,7 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
             }
         }
     }
-    fill(FillTile(&tile), out.typed());
+    fill(FillTileLoop(&tile), out.typed());
 }
 
 /// Fills `out` in an exact pass ([`ExactPassIsa`]), in which [`Math`] functions handle all arguments.
@@ -55,15 +55,15 @@ fn fill_exactly<const FMA: bool, T: Tile>(tile: &T, out: &mut [T::Out]) {
 /// Fills the float32 elements of `out` by a loop over float64, for a function of `N` arguments that computes in float64. Converts blocks of
 /// elements: float32 arguments to float64, and the results to float32.
 pub fn compute_in_double<const N: usize>(tile: Loop, args: &[Elements], out: ElementsMut) {
-    const BLOCK: usize = 256;
+    const BLOCK_LEN: usize = 256;
     let out = out.typed::<f32>();
-    let mut converted = [[0f64; BLOCK]; N];
-    let mut results = [0f64; BLOCK];
-    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+    let mut converted = [[0f64; BLOCK_LEN]; N];
+    let mut results = [0f64; BLOCK_LEN];
+    for (block, out) in out.chunks_mut(BLOCK_LEN).enumerate() {
         let len = out.len();
         let mut buffers = converted.iter_mut();
         let block_args: [Elements; N] = std::array::from_fn(|n| {
-            let Some(arg) = args.get(n).map(|arg| arg.slice(block * BLOCK, len)) else { return Elements::of::<f64>(&[]) };
+            let Some(arg) = args.get(n).map(|arg| arg.slice(block * BLOCK_LEN, len)) else { return Elements::of::<f64>(&[]) };
             match buffers.next() {
                 Some(buffer) if arg.dtype() == DType::F32 => {
                     buffer.iter_mut().zip(arg.typed::<f32>()).for_each(|(wide, &x)| *wide = f64::from(x));
@@ -83,7 +83,7 @@ pub fn compute_in_double<const N: usize>(tile: Loop, args: &[Elements], out: Ele
 pub struct ExactPassIsa<const FMA: bool>;
 
 impl<const FMA: bool> Isa for ExactPassIsa<FMA> {
-    const REGISTER_BYTES: usize = BaselineIsa::REGISTER_BYTES;
+    const ACCUMULATOR_REGISTER_BYTES: usize = BaselineIsa::ACCUMULATOR_REGISTER_BYTES;
     const FMA: bool = FMA;
     const IS_EXACT_PASS: bool = true;
 }
@@ -127,13 +127,13 @@ pub fn polynomial<I: Isa, T: Math, const N: usize>(x: T, coefficients: &[T; N]) 
         lower.iter().rev().fold(highest, |sum, &c| sum.mul_add::<I>(x, c))
     }
     #[inline(never)]
-    fn outlined<const FMA: bool, T: Math>(x: T, coefficients: &[T]) -> T {
+    fn evaluate_out_of_line<const FMA: bool, T: Math>(x: T, coefficients: &[T]) -> T {
         horner::<ExactPassIsa<FMA>, T>(x, coefficients)
     }
     match const { (is_vectorised::<I>(), I::FMA) } {
         (true, _) => horner::<I, T>(x, coefficients),
-        (_, true) => outlined::<true, T>(x, coefficients),
-        (_, false) => outlined::<false, T>(x, coefficients),
+        (_, true) => evaluate_out_of_line::<true, T>(x, coefficients),
+        (_, false) => evaluate_out_of_line::<false, T>(x, coefficients),
     }
 }
 
@@ -403,21 +403,21 @@ macro_rules! floats {
         #[inline(always)]
         fn $name<I: Isa>(self) -> Self {
             #[inline(never)]
-            fn outlined<const FMA: bool>(x: $t) -> $t { vmath::$function::<ExactPassIsa<FMA>, _>(x) }
+            fn evaluate_out_of_line<const FMA: bool>(x: $t) -> $t { vmath::$function::<ExactPassIsa<FMA>, _>(x) }
             match const { (is_vectorised::<I>(), I::FMA) } {
                 (true, _) => vmath::$function::<I, _>(self),
-                (_, true) => outlined::<true>(self),
-                (_, false) => outlined::<false>(self),
+                (_, true) => evaluate_out_of_line::<true>(self),
+                (_, false) => evaluate_out_of_line::<false>(self),
             }
         }
     )* };
     (@large $t:ident $($name:ident $slow:ident),*) => { $(
         #[inline(always)]
         fn $name<I: Isa>(self, rare: &mut bool) -> Self {
-            if I::IS_EXACT_PASS && vmath::is_large(self) {
+            if I::IS_EXACT_PASS && vmath::is_large_argument(self) {
                 return vmath::$slow(self);
             }
-            *rare |= vmath::is_large(self);
+            *rare |= vmath::is_large_argument(self);
             vmath::$name::<I, _>(self)
         }
     )* };

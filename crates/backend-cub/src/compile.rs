@@ -60,7 +60,7 @@ fn lock_background_states() -> MutexGuard<'static, HashMap<Box<[u8]>, Background
 
 /// Action for a call whose kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum MissAction {
+enum CacheMissAction {
     /// The calling thread compiles. Used if the call must not decline. Also used if a background compilation of the kernels has failed, so
     /// that the caller receives the error of the new compilation.
     CompileNow,
@@ -72,14 +72,14 @@ enum MissAction {
 
 /// Returns the action for a call whose kernels, with the key `key`, are not in the cache. If `may_decline`, the call may decline while its
 /// kernels are compiled in the background. Otherwise the calling thread compiles the kernels.
-fn choose_miss_action(key: &[u8], may_decline: bool) -> MissAction {
+fn choose_cache_miss_action(key: &[u8], may_decline: bool) -> CacheMissAction {
     if !may_decline {
-        return MissAction::CompileNow;
+        return CacheMissAction::CompileNow;
     }
     match lock_background_states().get(key) {
-        None => MissAction::StartBackground,
-        Some(BackgroundState::Running) => MissAction::Decline,
-        Some(BackgroundState::Failed) => MissAction::CompileNow,
+        None => CacheMissAction::StartBackground,
+        Some(BackgroundState::Running) => CacheMissAction::Decline,
+        Some(BackgroundState::Failed) => CacheMissAction::CompileNow,
     }
 }
 
@@ -180,15 +180,15 @@ fn find_or_compile(
         Some(result) => result,
         None => {
             let may_decline = takes_long && settings::compile_mode().is_ok_and(|c| c == CompileMode::Background);
-            let action = choose_miss_action(key.bytes(), may_decline);
-            if action == MissAction::Decline {
+            let action = choose_cache_miss_action(key.bytes(), may_decline);
+            if action == CacheMissAction::Decline {
                 return Ok(Err(Reason::retryable(COMPILING_REASON)));
             }
             let source = match source() {
                 Ok(source) => source,
                 Err(op) => return Ok(Err(Reason::with_text(|| format!("{op} has no CUDA implementation")))),
             };
-            if action == MissAction::StartBackground && start_background(context, key, &source)? {
+            if action == CacheMissAction::StartBackground && start_background(context, key, &source)? {
                 return Ok(Err(Reason::retryable(COMPILING_REASON)));
             }
             compile_and_cache(context, key, &source)?
@@ -206,16 +206,16 @@ fn start_background(context: &'static Context, key: &SerializedKey, source: &Sou
     if with_cuda_program(headers, source, |program| program.is_in_disk_cache(context))? {
         return Ok(false);
     }
-    // Exit handlers run in reverse order. Loading NVRTC first makes `join_all` run before NVRTC's own handlers.
+    // Exit handlers run in reverse order. Loading NVRTC first makes `join_background_threads` run before NVRTC's own handlers.
     context.compiler()?.version()?;
     static EXIT_HANDLER_REGISTERED: Once = Once::new();
     EXIT_HANDLER_REGISTERED.call_once(|| {
         OWNER_PROCESS.store(std::process::id(), Ordering::Relaxed);
-        at_exit::register(join_all);
+        at_exit::register(join_background_threads);
     });
-    at_exit::register_on_thread(join_all);
+    at_exit::register_on_thread(join_background_threads);
     let Some(job) = BackgroundJobRecord::begin_job(key.bytes()) else {
-        return Ok(choose_miss_action(key.bytes(), true) == MissAction::Decline); // another caller has started a compilation of `key`
+        return Ok(choose_cache_miss_action(key.bytes(), true) == CacheMissAction::Decline); // another caller has started a compilation of `key`
     };
     let (key, source) = (key.clone(), source.clone());
     let compile = move || match compile_and_cache(context, &key, &source) {
@@ -229,7 +229,7 @@ fn start_background(context: &'static Context, key: &SerializedKey, source: &Sou
 /// Makes the main thread wait for background compilations when it ends. Does nothing on other threads.
 pub fn join_before_main_ends() {
     if at_exit::is_main_thread() {
-        at_exit::register_on_thread(join_all);
+        at_exit::register_on_thread(join_background_threads);
     }
 }
 
@@ -240,7 +240,7 @@ pub fn join_before_main_ends() {
 ///
 /// This function must run before the exit handlers of NVRTC and the driver, some of which are registered during a compilation. Thread-local
 /// destructors of the main thread, and of threads that start a compilation, run early enough. `atexit` handlers usually do.
-extern "C" fn join_all() {
+extern "C" fn join_background_threads() {
     if std::process::id() != OWNER_PROCESS.load(Ordering::Relaxed) {
         return; // a forked process does not have the threads of its parent
     }
@@ -302,12 +302,18 @@ mod tests {
     #[test]
     fn a_job_ends_when_it_succeeds() {
         let key = b"a job that succeeds";
-        assert_eq!((choose_miss_action(key, false), choose_miss_action(key, true)), (MissAction::CompileNow, MissAction::StartBackground));
+        assert_eq!(
+            (choose_cache_miss_action(key, false), choose_cache_miss_action(key, true)),
+            (CacheMissAction::CompileNow, CacheMissAction::StartBackground)
+        );
         let job = BackgroundJobRecord::begin_job(key).unwrap();
         assert!(BackgroundJobRecord::begin_job(key).is_none(), "one at a time");
-        assert_eq!((choose_miss_action(key, false), choose_miss_action(key, true)), (MissAction::CompileNow, MissAction::Decline));
+        assert_eq!(
+            (choose_cache_miss_action(key, false), choose_cache_miss_action(key, true)),
+            (CacheMissAction::CompileNow, CacheMissAction::Decline)
+        );
         job.record_success();
-        assert_eq!(choose_miss_action(key, true), MissAction::StartBackground);
+        assert_eq!(choose_cache_miss_action(key, true), CacheMissAction::StartBackground);
     }
 
     #[test]
@@ -319,7 +325,7 @@ mod tests {
             std::panic::resume_unwind(Box::new("a bug")); // skips the panic hook's message
         });
         assert!(thread.join().is_err());
-        assert_eq!(choose_miss_action(key, true), MissAction::CompileNow);
+        assert_eq!(choose_cache_miss_action(key, true), CacheMissAction::CompileNow);
     }
 
     /// Sets a flag when its thread has released its thread-local values, which is later than the end of its closure.
@@ -345,10 +351,10 @@ mod tests {
             started.recv().unwrap();
         };
         assert!(spawn_compile_thread(work));
-        join_all(); // returns at once in a process that does not own the threads
+        join_background_threads(); // returns at once in a process that does not own the threads
         OWNER_PROCESS.store(std::process::id(), Ordering::Relaxed);
         start.send(()).unwrap();
-        join_all();
+        join_background_threads();
         assert!(ENDED.load(Ordering::SeqCst));
         assert!(lock_background_threads().is_empty());
     }

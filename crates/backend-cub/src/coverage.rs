@@ -1,4 +1,4 @@
-//! Table of the operations and dtypes that the accelerator `cub` supports. Each row is the decision of a family's `describe_call` function
+//! Table of the operations and dtypes that the accelerator `cub` supports. Each row is the decision of a family's `request_for_call` function
 //! on one example call.
 //!
 //! For each reason to decline, a test on a device checks that the accelerator `cuda` serves the declined call.
@@ -76,7 +76,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             }
         }
         for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
-            let ReductionCall { inputs, output, reduction } = user_kernels::call_for_check(&input(&[1000, 1000])?.into(), axes)?;
+            let ReductionCall { inputs, output, reduction } = user_kernels::example_call_for_checks(&input(&[1000, 1000])?.into(), axes)?;
             list.push(coverage_of(REDUCTION_KERNEL, case, dtype, &inputs, &[output], Work::Custom(call::Custom(&reduction))));
         }
         for op in [scans::CUMSUM, scans::CUMPROD, scans::CUMMAX, scans::CUMMIN] {
@@ -175,17 +175,19 @@ fn coverage_of(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray],
     })
 }
 
-/// Returns the reason for which the `describe_call` function of the call's family declines `call`, if it does. Assumes that the inputs of
+/// Returns the reason for which the `request_for_call` function of the call's family declines `call`, if it does. Assumes that the inputs of
 /// the call are aligned to 256 bytes.
 fn check_call(call: &Call) -> std::result::Result<(), Reason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
-        Family::Reduce if matches!(call.work, Work::Segments(call::Segments { .. })) => segment::describe::describe_call(call).map(|_| ()),
-        Family::Reduce | Family::Custom => reduce::describe::describe_call(call, &addresses).map(|_| ()),
-        Family::Scan => scan::describe::describe_call(call).map(|_| ()),
-        Family::Sort => sort::describe::describe_call(call).map(|_| ()),
-        Family::Select => select::describe::describe_call(call, &addresses).map(|_| ()),
-        Family::Histogram => histogram::describe::describe_call(call, &addresses).map(|_| ()),
+        Family::Reduce if matches!(call.work, Work::Segments(call::Segments { .. })) => {
+            segment::request::request_for_call(call).map(|_| ())
+        }
+        Family::Reduce | Family::Custom => reduce::request::request_for_call(call, &addresses).map(|_| ()),
+        Family::Scan => scan::request::request_for_call(call).map(|_| ()),
+        Family::Sort => sort::request::request_for_call(call).map(|_| ()),
+        Family::Select => select::request::request_for_call(call, &addresses).map(|_| ()),
+        Family::Histogram => histogram::request::request_for_call(call, &addresses).map(|_| ()),
         _ => Err(Reason::new("the family is not supported")),
     }
 }

@@ -51,7 +51,7 @@ pub struct LaunchContext<'a> {
 /// returns a reason. Also declines if the kernels do not compile or are still being compiled in the background.
 ///
 /// `describe` receives the address of the first element of each input.
-pub fn describe_and_launch<R: KernelRequest>(
+pub fn convert_and_launch<R: KernelRequest>(
     call: &Call,
     describe: impl FnOnce(&[u64]) -> std::result::Result<R, Reason>,
     launch: impl FnOnce(&LaunchContext, &R) -> Result<Outcome>,

@@ -3,7 +3,7 @@
 //! The accelerator serves reductions (along contiguous axes and of segments), scans, selections and histograms, each with a fused program,
 //! and sorts without one. NVRTC compiles the kernels with the CCCL headers that are found at run time.
 //!
-//! Each family is a folder with two modules. `describe` converts a call to a request, or declines the call, and generates the CUDA source.
+//! Each family is a folder with two modules. `request` converts a call to a request, or declines the call, and generates the CUDA source.
 //! `launch` declares the kernel parameters and queues the kernels. All families share the modules at the top level: `source` assembles
 //! sources, `compile` compiles them, and the shared `launch` module runs these steps for a call.
 //!
@@ -61,7 +61,7 @@ pub fn register() -> Result<()> {
 }
 
 /// Capabilities of kernels that run fused programs: programs may contain these operations besides the core crate's elementwise ones.
-const EXTRA_PROGRAM_OPS: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
+const PROGRAM_CAPABILITIES: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
 
 /// The kernels of the accelerator. Only the kernel of user-defined reductions is restricted to an operation, and no kernel is restricted to
 /// dtypes, so that each kernel declines with its own reason.
@@ -70,11 +70,11 @@ const KERNELS: &[Kernel] = &[
         Work::Segments(call::Segments { .. }) => segment::run_call(call),
         _ => reduce::run_call(call),
     })
-    .capabilities(EXTRA_PROGRAM_OPS),
+    .capabilities(PROGRAM_CAPABILITIES),
     Kernel::new(Family::Custom, reduce::run_call).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run_call).capabilities(EXTRA_PROGRAM_OPS),
-    Kernel::new(Family::Select, select::run_call).capabilities(EXTRA_PROGRAM_OPS),
-    Kernel::new(Family::Histogram, histogram::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Scan, scan::run_call).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Select, select::run_call).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Histogram, histogram::run_call).capabilities(PROGRAM_CAPABILITIES),
     Kernel::new(Family::Sort, sort::run_call),
 ];
 
@@ -90,12 +90,12 @@ fn probe() -> Availability {
 /// CCCL's include directory.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     [
-        reduce::describe::compile_check_sources(),
-        segment::describe::compile_check_sources(),
-        scan::describe::compile_check_sources(),
-        select::describe::compile_check_sources(),
-        histogram::describe::compile_check_sources(),
-        sort::describe::compile_check_sources(),
+        reduce::request::compile_check_sources(),
+        segment::request::compile_check_sources(),
+        scan::request::compile_check_sources(),
+        select::request::compile_check_sources(),
+        histogram::request::compile_check_sources(),
+        sort::request::compile_check_sources(),
     ]
     .concat()
 }

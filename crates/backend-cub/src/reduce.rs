@@ -1,10 +1,10 @@
 //! CUDA kernels of the family `Reduce` along axes, and of reductions with user code (family `Custom`).
 
-pub mod describe;
 #[allow(unsafe_code)] // kernel launches
 pub mod launch;
+pub mod request;
 
-use cuprum_core::registry::if_order_is_named;
+use cuprum_core::registry::decline_unless_order_is_set;
 use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a reduction.
@@ -14,9 +14,9 @@ use cuprum_core::{Call, Outcome, Result};
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let describe = |addresses: &[u64]| {
         if call.op.reduction().is_some_and(|reduction| reduction.returns_index) {
-            if_order_is_named("the base accelerator is faster; an order that names cub is followed")?;
+            decline_unless_order_is_set("the base accelerator is faster; an order that names cub is followed")?;
         }
-        describe::describe_call(call, addresses)
+        request::request_for_call(call, addresses)
     };
-    crate::launch::describe_and_launch(call, describe, launch::launch_request)
+    crate::launch::convert_and_launch(call, describe, launch::launch_request)
 }

@@ -1,12 +1,12 @@
 //! CUDA kernels of the family `Select`: the elements at which a condition holds, and their indices, with a fused program.
 
-pub mod describe;
 #[allow(unsafe_code)] // kernel launches
 pub mod launch;
+pub mod request;
 
 use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a selection. Waits for the number of selected elements.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    crate::launch::describe_and_launch(call, |addresses| describe::describe_call(call, addresses), launch::launch_request)
+    crate::launch::convert_and_launch(call, |addresses| request::request_for_call(call, addresses), launch::launch_request)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use cuprum_backend_cuda::codegen::{self, Access, Combination, PRELUDE};
+use cuprum_backend_cuda::codegen::{self, Combination, InputAccess, PRELUDE};
 use cuprum_core::body::{Body, BodyDType, GenericBound};
 use cuprum_core::op::{Cost, Identity, OpDef, ReductionDef};
 use cuprum_core::{Op, Program};
@@ -14,7 +14,7 @@ use cuprum_core::{Op, Program};
 /// that is linked at run time.
 pub const NVRTC_OPTIONS: &[&str] = &["-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
 
-/// C++ source of block-wide reductions and scans. Requires [`codegen::device_sources::WARP`].
+/// C++ source of block-wide reductions and scans. Requires [`codegen::device_sources::WARP_SHUFFLE_SOURCE`].
 pub const BLOCK_SOURCE: &str = include_str!("kernels/block.cuh");
 
 /// CUDA C++ source of one or more kernels.
@@ -94,7 +94,7 @@ impl SourceTemplate {
     pub fn source_with_program(
         &self,
         program: &Program,
-        access: Access,
+        access: InputAccess,
         d: &SourceDefinitions,
         kernels: &'static [&'static str],
     ) -> Result<Source, &'static str> {
@@ -155,5 +155,5 @@ static USER_MAX_DEF: OpDef = OpDef {
         loops: false,
         native: &(),
     }),
-    reduction: Some(&ReductionDef::combining_by_body(Identity::Lowest)),
+    reduction: Some(&ReductionDef::user_defined_reduction(Identity::Lowest)),
 };

@@ -1,4 +1,4 @@
-//! Calls on a CUDA device that may not exist, for the unit tests of `describe`.
+//! Calls on a CUDA device that may not exist, for the unit tests of `request`.
 
 use cuprum_core::testing::calls;
 pub use cuprum_core::testing::calls::{reason, with_call};

@@ -40,7 +40,7 @@ pub fn register() -> Result<()> {
 }
 
 /// Capabilities of kernels that evaluate fused elementwise expressions: `take` inside an expression, and user-defined operations.
-const EXTRA_PROGRAM_OPS: &[Capability] = &[FusedTake, UserDefined];
+const PROGRAM_CAPABILITIES: &[Capability] = &[FusedTake, UserDefined];
 
 /// The kernels of the accelerator. A kernel whose `ops` are set serves only these operations of its family.
 const KERNELS: &[Kernel] = &[
@@ -59,15 +59,15 @@ const KERNELS: &[Kernel] = &[
     .capabilities(&[FusedTake, UserDefined, Variance]),
     Kernel::new(Family::Rows, rows::run_call).capabilities(&[FusedTake, UserDefined, RowPrograms]),
     Kernel::new(Family::Custom, reduce::run_user_reduction).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Scan, scan::run_call).capabilities(PROGRAM_CAPABILITIES),
     Kernel::new(Family::Sort, sort::segment_sort::run_call).ops(sort::segment_sort::SEGMENT_SORT_OPS),
     Kernel::new(Family::Sort, sort::run_call),
-    Kernel::new(Family::Select, select::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Select, select::run_call).capabilities(PROGRAM_CAPABILITIES),
     Kernel::new(Family::Search, search::run_call),
-    Kernel::new(Family::Histogram, histogram::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Histogram, histogram::run_call).capabilities(PROGRAM_CAPABILITIES),
     Kernel::new(Family::Sparse, sparse::run_call),
     Kernel::new(Family::Linalg, linalg::run_call),
-    Kernel::new(Family::Fft, fft::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Fft, fft::run_call).capabilities(PROGRAM_CAPABILITIES),
 ];
 
 fn probe() -> Availability {
@@ -94,12 +94,12 @@ fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
             (reason.to_owned(), help.to_owned())
         })
     };
-    readiness_with(&format!("cuda:{} ({})", device.ordinal, device.name), device.arch(), locate)
+    readiness_with_locator(&format!("cuda:{} ({})", device.ordinal, device.name), device.arch(), locate)
 }
 
 /// Returns the path of the NVRTC library for the device `name` of compute capability `arch`, or why the device is unusable.
 /// `locate` finds the library for a compute capability, or returns a reason and a remedy.
-fn readiness_with(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result::Result<PathBuf, (String, String)>) -> Readiness {
+fn readiness_with_locator(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result::Result<PathBuf, (String, String)>) -> Readiness {
     let located = if arch < MIN_KERNEL_ARCH {
         Err((
             format!("compute capability {}; {} is the lowest supported", format_capability(arch), format_capability(MIN_KERNEL_ARCH)),
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn each_device_is_ready_on_its_own() {
-        let v100 = |has_older| readiness_with("cuda:1 (V100)", 70, located(has_older));
-        let h200 = || readiness_with("cuda:0 (H200)", 90, located(false));
-        let p100 = || readiness_with("cuda:2 (P100)", 60, located(true));
+        let v100 = |has_older| readiness_with_locator("cuda:1 (V100)", 70, located(has_older));
+        let h200 = || readiness_with_locator("cuda:0 (H200)", 90, located(false));
+        let p100 = || readiness_with_locator("cuda:2 (P100)", 60, located(true));
 
         let Availability::Ready(both) = availability((13, 0), &[h200(), v100(true)]) else { panic!("ready") };
         assert_eq!(both, "driver for CUDA 13.0, 2 device(s), NVRTC /cu13/libnvrtc.so.13 and /cu12/libnvrtc.so.12");

@@ -10,9 +10,9 @@
 //! |---|---|
 //! | `Offsets<Index, INPUTS>` | offset of each input, in elements; `Axes::offsets(number)` computes it from a C-order index |
 //! | `load(p, offsets)` | values of the inputs at these offsets |
-//! | `load_along(p, offsets, i)` | values `i` elements further along the innermost axis; inputs in [`Access::repeated`] ignore `i` |
+//! | `load_along(p, offsets, i)` | values `i` elements further along the innermost axis; inputs in [`InputAccess::repeated`] ignore `i` |
 //! | `load_once(p, offsets, i)` | `load_along` with the evict-first cache hint, for data that is read once |
-//! | `load_pack(p, offsets, i, values)` | several consecutive values, in accesses of up to 16 bytes if [`Access::aligned`] |
+//! | `load_pack(p, offsets, i, values)` | several consecutive values, in accesses of up to 16 bytes if [`InputAccess::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
 //! | `evaluate(p, values, bad_index)` | as `compute`, but stores an index out of bounds in `bad_index` for a later `report(p, bad_index)` |
 //! | `stage`, `load_staged` | store inputs in tiles of shared memory and load them from there; [`staging_source`] defines both |
@@ -28,13 +28,13 @@ pub(crate) mod reductions;
 pub mod rows;
 
 pub use combination::Combination;
-pub use element_code::{Access, element_source, element_source_with_body, element_source_with_result, staging_source};
+pub use element_code::{InputAccess, element_source, element_source_with_body, element_source_with_result, staging_source};
 pub use expression_table::{expression, has_expression, may_fault};
 pub(crate) use kernel_params::KeyFlags;
 pub use kernel_params::{
-    Bytes, KernelKey, MAX_NARROW_INDEX, SerializedKey, fits_narrow, pack_axes, pack_offsets, pack_params, reduction_fits_narrow,
+    Bytes, KernelKey, MAX_NARROW_INDEX, SerializedKey, fits_narrow_index, pack_axes, pack_offsets, pack_params, reduction_fits_narrow_index,
 };
-pub use reductions::FoldClass;
+pub use reductions::FoldTemplate;
 
 use cuprum_core::{DType, Op, Program};
 

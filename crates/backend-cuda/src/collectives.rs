@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cuprum_core::device::Buffer;
-use cuprum_core::device::collectives::{CollectiveLibrary, Communicator, KeepWaiting, Place, ReceivedPiece, SentPiece};
+use cuprum_core::device::collectives::{CollectiveLibrary, Communicator, CommunicatorArguments, KeepWaiting, ReceivedPiece, SentPiece};
 use cuprum_core::{DType, Device, Error, Layout, Result, StoredArray};
 
 use crate::compile::libraries::{self, LibrarySpec};
@@ -30,7 +30,7 @@ pub(crate) const NCCL: CollectiveLibrary = CollectiveLibrary {
 };
 
 /// Maximum time for which the end of the process waits for the queued sends and receives of a communicator.
-const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The communicators of this process, which [`close_all`] closes.
 static COMMUNICATORS: Mutex<Vec<Arc<Mutex<Option<Handle>>>>> = Mutex::new(Vec::new());
@@ -42,7 +42,7 @@ struct NcclCommunicator {
     handle: Arc<Mutex<Option<Handle>>>,
 }
 
-fn join(place: Place, keep_waiting: KeepWaiting) -> Result<Box<dyn Communicator>> {
+fn join(place: CommunicatorArguments, keep_waiting: KeepWaiting) -> Result<Box<dyn Communicator>> {
     let context = context(place.device)?;
     let handle = Handle::join(context, place.id, place.size, place.rank, keep_waiting)?;
     let handle = Arc::new(Mutex::new(Some(handle)));
@@ -60,7 +60,7 @@ extern "C" fn close_all() {
     let mut all = std::mem::take(&mut *COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner));
     while let Some(handle) = all.pop() {
         if let Some(handle) = handle.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            handle.close(CLOSE_LIMIT);
+            handle.close(CLOSE_TIMEOUT);
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         }
         let empty = tempfile::tempdir().unwrap();
         let env = |name: &str| (name == "HOME").then(|| empty.path().into());
-        if let Err(missing) = libraries::locate_in(&LibrarySpec::nccl(), &env) {
+        if let Err(missing) = libraries::locate_with_env(&LibrarySpec::nccl(), &env) {
             assert!(missing.to_string().contains("libnccl.so.2 not found"), "{missing}");
             assert!(missing.to_string().contains("pip install nvidia-nccl-cu13"), "{missing}");
         }
@@ -137,7 +137,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("libnccl.so.2"), "no library").unwrap();
         let env = |name: &str| (name == "CUPRUM_CUDA_PATH").then(|| root.path().into());
-        let found = libraries::locate_in(&LibrarySpec::nccl(), &env);
+        let found = libraries::locate_with_env(&LibrarySpec::nccl(), &env);
         if cfg!(target_os = "linux") {
             assert_eq!(found.unwrap(), folder.join("libnccl.so.2"));
         }

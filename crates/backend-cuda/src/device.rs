@@ -127,8 +127,8 @@ pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()
 pub fn memory_to_read(array: &StoredArray) -> Result<&CudaBuffer> {
     let buffer = cuda_buffer(array)?;
     let stream = buffer.memory.prepare_read().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
-    if buffer.memory.must_be_kept_by(stream) {
-        buffer.memory.context().keep_array(array.buffer(), false);
+    if buffer.memory.must_be_kept_by_capture(stream) {
+        buffer.memory.context().keep_array_alive(array.buffer(), false);
     }
     Ok(buffer)
 }
@@ -175,8 +175,8 @@ pub fn error_word_address(context: &'static Context, program: &Program) -> crate
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
     let stream = buffer.memory.prepare_write().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
-    if buffer.memory.must_be_kept_by(stream) {
-        buffer.memory.context().keep_array(array.buffer(), true);
+    if buffer.memory.must_be_kept_by_capture(stream) {
+        buffer.memory.context().keep_array_alive(array.buffer(), true);
     }
     Ok(element_0_address(buffer, array))
 }
@@ -209,18 +209,18 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
         .downcast::<CudaBuffer>()
         .map_err(|_| Error::Device { op: "cuda", message: format!("an output on {} was given to a CUDA kernel", target.device()) })?;
     let stream = buffer.memory.prepare_write().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
-    if buffer.memory.must_be_kept_by(stream) {
-        buffer.memory.context().keep_array(target, true);
+    if buffer.memory.must_be_kept_by_capture(stream) {
+        buffer.memory.context().keep_array_alive(target, true);
     }
     Ok(buffer)
 }
 
 /// Returns [`Outcome::Done`] with `buffers`, one for each output of `call`. The work that writes the buffers must be queued already.
-pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
+pub fn done_with_buffers(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
     buffers.into_iter().for_each(|buffer| outputs.push(buffer));
     record_outputs(call, &outputs);
-    call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
+    call.done_with_buffers(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
 /// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Work on other streams and reports of faults use
@@ -422,7 +422,7 @@ impl DeviceDriver for CudaDevice {
 
     fn wait_event(&self, stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         match event.as_any().downcast_ref::<CudaEvent>() {
-            Some(other) => other.event.make_wait_on(self.context, stream.id).map_err(self.convert_error("event")),
+            Some(other) => other.event.make_stream_wait(self.context, stream.id).map_err(self.convert_error("event")),
             None => event.synchronize(), // the host waits for an event of another kind of device
         }
     }
@@ -441,7 +441,7 @@ impl DeviceDriver for CudaDevice {
         self.context.abandon_capture(stream.id);
     }
 
-    fn copy_within(&self, to: (&dyn Buffer, usize), from: (&dyn Buffer, usize), nbytes: usize, stream: Stream) -> Result<()> {
+    fn copy_between_buffers(&self, to: (&dyn Buffer, usize), from: (&dyn Buffer, usize), nbytes: usize, stream: Stream) -> Result<()> {
         let (Some(target), Some(source)) = (CudaBuffer::of(to.0), CudaBuffer::of(from.0)) else {
             return Err(Error::value("graph", "not CUDA buffers"));
         };
@@ -449,11 +449,11 @@ impl DeviceDriver for CudaDevice {
         stream.scope(copy).map_err(self.convert_error("graph"))
     }
 
-    fn compiled_programs(&self) -> Option<usize> {
+    fn compiled_program_count(&self) -> Option<usize> {
         Some(program::stats().compiles as usize)
     }
 
-    fn mark_range(&self, name: &str) -> Option<Box<dyn Any>> {
+    fn begin_profiler_range(&self, name: &str) -> Option<Box<dyn Any>> {
         driver::profiler::NvtxRange::begin(name).map(|range| Box::new(range) as Box<dyn Any>)
     }
 
@@ -503,7 +503,7 @@ impl DeviceDriver for CudaDevice {
         driver::allocate_pinned(self.context, nbytes).map_err(self.convert_error("pin_memory"))
     }
 
-    fn upload_from(&self, source: &Arc<dyn Buffer>, bytes: Range<usize>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
+    fn copy_from_other_device(&self, source: &Arc<dyn Buffer>, bytes: Range<usize>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         if driver::is_pinned(source.as_ref()) {
             // `copy_from_pinned` copies whole buffers only.
             if bytes != (0..source.nbytes()) {

@@ -38,7 +38,9 @@ pub use self::arg::Arg;
 pub use self::elementwise_kernel::ElementwiseKernel;
 pub use self::launch::{IntoExtents, Launch};
 pub use self::raw_kernel::RawKernel;
-pub use self::reduction_kernel::{REDUCTION_KERNEL, ReductionCall, ReductionDefinition, ReductionKernel, StringReduction, call_for_check};
+pub use self::reduction_kernel::{
+    REDUCTION_KERNEL, ReductionCall, ReductionDefinition, ReductionKernel, UserCppReduction, example_call_for_checks,
+};
 use crate::CudaError;
 use crate::codegen::OPERATIONS_PRELUDE;
 use crate::compile::disk_cache::DiskCache;
@@ -55,7 +57,7 @@ const OP: &str = "RawModule";
 const OPERATIONS_HEADER: &str = "cuprum.cuh";
 /// The NVRTC option (from 12.0 on, without hyphens) that excludes the source's folder, which is the working directory, from the search for
 /// `#include "name"`. Headers then do not find other headers in their own folders. Some versions reject the option if it is repeated.
-const NO_SOURCE_INCLUDE: &str = "no-source-include";
+const NO_SOURCE_INCLUDE_OPTION: &str = "no-source-include";
 /// Newest CUDA major version of the compiler if there is no driver. With a driver, the version of the driver is the limit.
 const NEWEST_CUDA_VERSION: u32 = 13;
 
@@ -167,7 +169,7 @@ impl RawSource {
     fn compile_code(&self, compiler: &Compiler, arch: u32) -> crate::Result<CompiledCode> {
         let reads_files = self.reads_files();
         let mut options: Vec<&str> = self.options.iter().map(String::as_str).collect();
-        if !reads_files && !options.iter().any(|option| option.trim_start_matches('-') == NO_SOURCE_INCLUDE) {
+        if !reads_files && !options.iter().any(|option| option.trim_start_matches('-') == NO_SOURCE_INCLUDE_OPTION) {
             options.push("--no-source-include");
         }
         let operations =
@@ -265,7 +267,7 @@ impl RawModule {
     }
 
     pub(crate) fn function(&self, name: &str) -> Result<Arc<Function>> {
-        self.module.function(self.mangled_name(name)).map_err(|e| self.not_found("kernel", name, e))
+        self.module.function(self.mangled_name(name)).map_err(|e| self.lookup_error("kernel", name, e))
     }
 
     /// Returns the `__device__` or `__constant__` variable `name`. For a variable outside the global namespace, `name` is a string that was
@@ -274,7 +276,7 @@ impl RawModule {
     /// # Errors
     /// [`Error::Value`] if the module has no such variable.
     pub fn global(&self, name: &str) -> Result<RawGlobal> {
-        let global = self.module.global(self.mangled_name(name)).map_err(|e| self.not_found("variable", name, e))?;
+        let global = self.module.global(self.mangled_name(name)).map_err(|e| self.lookup_error("variable", name, e))?;
         Ok(RawGlobal { global, device: self.device })
     }
 
@@ -284,7 +286,7 @@ impl RawModule {
 
     /// Converts `error`, which a lookup of the symbol `name` returned. `what` is the word for the symbol in the message: `kernel` or
     /// `variable`. For a missing symbol, the message lists the module's name expressions.
-    fn not_found(&self, what: &str, name: &str, error: CudaError) -> Error {
+    fn lookup_error(&self, what: &str, name: &str, error: CudaError) -> Error {
         const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
         if !matches!(error, CudaError::Driver { code: NOT_FOUND, .. }) {
             return device::core_error("cuda", OP, self.device, error);

@@ -190,11 +190,11 @@ fn cub_compiles() {
 fn bundled_headers_serve_where_nvrtc_has_them() {
     let Some(compiler) = testing::compiler() else { return };
     let folder = std::env::temp_dir().join(format!("cuprum-headers-{}", std::process::id()));
-    match compiler.bundled_cccl(&folder) {
+    match compiler.unpack_bundled_cccl(&folder) {
         Ok(headers) => {
             println!("{headers}");
             assert!(headers.version.0 >= 3);
-            compiler.bundled_cccl(&folder).expect("a second time skips");
+            compiler.unpack_bundled_cccl(&folder).expect("a second time skips");
         }
         Err(missing) => {
             assert!(compiler.version().unwrap() < (13, 3), "{missing}");

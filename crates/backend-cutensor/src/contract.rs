@@ -13,13 +13,13 @@ use crate::operation::{OperandDescription, Operation, OperationKind, check_posit
 /// Sums have the precision of the operands, or float32 for the 16-bit floats. Products of float32 have the precision that the setting
 /// [`MatmulPrecision`] selects.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    match describe_call(call, matmul_precision()?) {
+    match operation_for_call(call, matmul_precision()?) {
         Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0], &call.inputs[1]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }
 
-fn describe_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason> {
+fn operation_for_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason> {
     let (Work::Contract(call::Contract { plan }), [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a contraction of two operands"));
     };
@@ -74,7 +74,7 @@ mod tests {
         let shape: Vec<usize> = modes(out).iter().map(|&m| extents[m as usize]).collect();
         let outputs = [output(arrays[0].dtype(), &shape)];
         with_call(EINSUM, &arrays, &outputs, Work::Contract(call::Contract { plan: &plan }), |call| {
-            reason(|| describe_call(call, MatmulPrecision::Float32))
+            reason(|| operation_for_call(call, MatmulPrecision::Float32))
         })
     }
 

@@ -3,7 +3,7 @@
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::registry::if_order_is_named;
+use cuprum_core::registry::decline_unless_order_is_set;
 use cuprum_core::{Call, Outcome, Reason, Result};
 
 use crate::handle;
@@ -16,13 +16,13 @@ const SLOWER_REASON: &str = "the base accelerator copies faster; an order that n
 
 /// Runs a call that copies an array to another order of axes.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    match if_order_is_named(SLOWER_REASON).and_then(|()| describe_call(call)) {
+    match decline_unless_order_is_set(SLOWER_REASON).and_then(|()| operation_for_call(call)) {
         Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }
 
-fn describe_call(call: &Call) -> Result<Operation, Reason> {
+fn operation_for_call(call: &Call) -> Result<Operation, Reason> {
     let (Work::Copy(call::Copy { regions: [region] }), [input], [_]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("the copy joins several arrays"));
     };
@@ -55,7 +55,7 @@ mod tests {
         let outputs = [output(dtype, layout.shape())];
         let regions = [outputs[0].layout.clone()];
         with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy(call::Copy { regions: &regions }), |call| {
-            reason(|| describe_call(call))
+            reason(|| operation_for_call(call))
         })
     }
 
@@ -85,7 +85,7 @@ mod tests {
         let (inputs, outputs) = ([array(DType::F32, contiguous(&[2])), array(DType::F32, contiguous(&[2]))], [output(DType::F32, &[4])]);
         let regions = [contiguous(&[2]), Layout::strided(&[2], &[1], 2).unwrap()];
         let joined =
-            with_call(COPY, &inputs, &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| describe_call(call)));
+            with_call(COPY, &inputs, &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| operation_for_call(call)));
         assert_eq!(joined.unwrap_err(), "the copy joins several arrays");
     }
 }

@@ -258,7 +258,7 @@ impl Handle {
             let known = KernelVariant::from_name(&known).map(|variant| self.create_plan(key, variant));
             return known.and_then(std::result::Result::ok).map_or_else(default, Ok);
         }
-        if !tuning::may_measure() || !registry::order_is_named() || call.stream.is_capturing() {
+        if !tuning::may_measure() || !registry::is_accelerator_order_set() || call.stream.is_capturing() {
             return default();
         }
         let _exclusive = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
@@ -473,7 +473,7 @@ pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray],
     // SAFETY: all elements of each tensor are inside its buffer. Buffers are freed in stream order, and the launch is queued before any of
     // them is dropped.
     match unsafe { handle.launch_plan(kind, plan, factors, &at) } {
-        Ok(()) => device::done(call, [output]),
+        Ok(()) => device::done_with_buffers(call, [output]),
         Err(error) => Ok(Outcome::Declined(error.decline_reason(handle, call)?)),
     }
 }

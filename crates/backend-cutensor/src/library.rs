@@ -47,7 +47,7 @@ pub fn load(driver_major: u32) -> Result<Library, Missing> {
     let spec = LibrarySpec::cutensor();
     let help = format!("pip install cutensor-cu{driver_major}, or set CUPRUM_CUTENSOR_PATH to the folder of libcutensor.so.2");
     let missing = |reason: String| Missing { name: spec.name.into(), reason, help: help.clone() };
-    let (cublas_lt, cutensor) = load_both(&spec, driver_major).map_err(|e| Missing {
+    let (cublas_lt, cutensor) = load_cublas_lt_and_cutensor(&spec, driver_major).map_err(|e| Missing {
         // The dynamic linker may have failed on cuBLASLt instead of cuTENSOR.
         help: if e.reason.contains("libcublasLt") { LibrarySpec::cublas_lt(driver_major).help.into() } else { help.clone() },
         ..e
@@ -64,7 +64,7 @@ pub fn load(driver_major: u32) -> Result<Library, Missing> {
 ///
 /// Both libraries must have the same CUDA major version, but cuTENSOR's file name does not contain this version. Major versions are
 /// therefore tried in turn, the newest first.
-fn load_both(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<Loaded>, Loaded), Missing> {
+fn load_cublas_lt_and_cutensor(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<Loaded>, Loaded), Missing> {
     libraries::locate(spec)?;
     let mut first_failure = None;
     for major in (12..=driver_major.max(12)).rev() {

@@ -19,7 +19,7 @@ use crate::sys::Operator;
 
 /// Runs an elementwise expression of two or three arrays.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    match describe_call(call) {
+    match operation_for_call(call) {
         Ok(TermExpression { operation, terms }) => {
             let arrays: SmallVec<[_; 3]> = terms.iter().map(|t| &call.inputs[t.input]).collect();
             let factors: SmallVec<[f64; 3]> = terms.iter().map(|t| t.factor).collect();
@@ -44,7 +44,7 @@ struct TermExpression {
     terms: SmallVec<[Term; 3]>,
 }
 
-fn describe_call(call: &Call) -> Result<TermExpression, Reason> {
+fn operation_for_call(call: &Call) -> Result<TermExpression, Reason> {
     let (Work::Map(call::Map { program, plan }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("more than one result"));
     };
@@ -136,18 +136,18 @@ impl ExpressionTree<'_> {
             _ => return Err(Reason::new("not an operation of two arrays")),
         };
         let operator = cutensor_operator(op)?;
-        let is_pair = |n: u16| matches!(self.step_kind_and_args(n), Some((StepKind::Apply(op), &[l, r])) if !self.is_scaled(op, l, r));
+        let is_pair = |n: u16| matches!(self.step_kind_and_args(n), Some((StepKind::Apply(op), &[l, r])) if !self.is_multiplication_by_scalar(op, l, r));
         let (mut operators, mut terms): OperatorsAndTerms = Default::default();
         match (is_pair(left), is_pair(right)) {
             (false, false) => terms.extend([self.parse_term(left)?, self.parse_term(right)?]),
             (true, true) => return Err(Reason::new("four operands")),
             (true, false) => {
-                self.parse_pair(left, operator, &mut operators, &mut terms)?;
+                self.parse_binary_step(left, operator, &mut operators, &mut terms)?;
                 terms.push(self.parse_term(right)?);
             }
             (false, true) if op == SUBTRACT => return Err(Reason::new("the subtracted operand is a sum or product")),
             (false, true) => {
-                self.parse_pair(right, operator, &mut operators, &mut terms)?;
+                self.parse_binary_step(right, operator, &mut operators, &mut terms)?;
                 terms.push(self.parse_term(left)?);
             }
         }
@@ -157,7 +157,7 @@ impl ExpressionTree<'_> {
         {
             last.factor = -last.factor;
         }
-        check_unscaled(operator, &terms)?;
+        check_sum_is_unscaled(operator, &terms)?;
         let inputs = |n: usize| terms[..n].iter().map(|t| t.input);
         if terms.iter().enumerate().any(|(n, t)| inputs(n).any(|other| other == t.input)) {
             return Err(Reason::new("an array occurs more than once"));
@@ -167,7 +167,7 @@ impl ExpressionTree<'_> {
 
     /// Parses step `n` of the program, an operation on two terms. Appends its operator to `operators` and both terms to `terms`. `outer` is
     /// the operator that combines the result with a third term.
-    fn parse_pair(
+    fn parse_binary_step(
         &self,
         n: u16,
         outer: Operator,
@@ -184,14 +184,14 @@ impl ExpressionTree<'_> {
         if op == SUBTRACT {
             second.factor = -second.factor;
         }
-        check_unscaled(inner, &[first, second])?;
+        check_sum_is_unscaled(inner, &[first, second])?;
         operators.push(inner);
         terms.extend([first, second]);
         Ok(())
     }
 
     /// Returns whether `op` is a multiplication by a scalar. `left` and `right` are the program steps of its operands.
-    fn is_scaled(&self, op: Op, left: u16, right: u16) -> bool {
+    fn is_multiplication_by_scalar(&self, op: Op, left: u16, right: u16) -> bool {
         let is_param = |n: u16| matches!(self.step_kind_and_args(n), Some((StepKind::Param(_), _)));
         op == MULTIPLY && (is_param(left) || is_param(right))
     }
@@ -205,7 +205,7 @@ impl ExpressionTree<'_> {
                 t if t.factor.abs() == 1.0 => Ok(Term { unary: Operator::Abs, factor: 1.0, ..t }),
                 _ => Err(Reason::new("the absolute value of a product")),
             },
-            Some((StepKind::Apply(op), &[left, right])) if self.is_scaled(op, left, right) => {
+            Some((StepKind::Apply(op), &[left, right])) if self.is_multiplication_by_scalar(op, left, right) => {
                 let (scalar, x) =
                     if matches!(self.step_kind_and_args(left), Some((StepKind::Param(_), _))) { (left, right) } else { (right, left) };
                 let Some((StepKind::Param(p), _)) = self.step_kind_and_args(scalar) else { return Err(Reason::new("a scalar operand")) };
@@ -223,7 +223,7 @@ impl ExpressionTree<'_> {
 }
 
 /// Returns a reason to decline if `operator` is a sum and one of `terms` is scaled by a factor.
-fn check_unscaled(operator: Operator, terms: &[Term]) -> Result<(), Reason> {
+fn check_sum_is_unscaled(operator: Operator, terms: &[Term]) -> Result<(), Reason> {
     match operator == Operator::Add && terms.iter().any(|t| t.factor.abs() != 1.0) {
         true => Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice")),
         false => Ok(()),
@@ -259,7 +259,7 @@ mod tests {
         let layouts: Vec<_> = inputs.iter().map(|a| a.layout()).chain([&outputs[0].layout]).collect();
         let plan = LoopPlan::new(&layouts);
         let op = program.ops().last().unwrap();
-        with_call(op, inputs, &outputs, Work::Map(call::Map { program, plan: &plan }), |call| reason(|| describe_call(call)))
+        with_call(op, inputs, &outputs, Work::Map(call::Map { program, plan: &plan }), |call| reason(|| operation_for_call(call)))
     }
 
     /// Returns three arrays, of which the second is transposed.

@@ -4,7 +4,7 @@ use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::elementwise::{ADD, MULTIPLY};
-use cuprum_core::registry::if_order_is_named;
+use cuprum_core::registry::decline_unless_order_is_set;
 use cuprum_core::{Array, Call, Layout, Op, Outcome, Reason, Result};
 
 use crate::handle;
@@ -16,7 +16,7 @@ const SLOWER_REASON: &str = "the base accelerator adds faster; an order that nam
 
 /// Runs a reduction by sum or product.
 pub fn run_call(call: &Call) -> Result<Outcome> {
-    match if_order_is_named(SLOWER_REASON).and_then(|()| describe_call(call)) {
+    match decline_unless_order_is_set(SLOWER_REASON).and_then(|()| operation_for_call(call)) {
         Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
@@ -34,7 +34,7 @@ fn cutensor_operator(op: Op, reduction: &ReductionDef) -> Result<Operator, Reaso
     }
 }
 
-fn describe_call(call: &Call) -> Result<Operation, Reason> {
+fn operation_for_call(call: &Call) -> Result<Operation, Reason> {
     let (Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), [input], [output]) = (&call.work, call.inputs, call.outputs)
     else {
         return Err(Reason::new("not a reduction of one array"));
@@ -83,7 +83,7 @@ mod tests {
         let kept: Vec<usize> = (0..layout.ndim()).filter(|a| !axes.contains(a)).map(|a| layout.shape()[a]).collect();
         let (inputs, outputs) = ([array(dtype, layout.clone())], [output(dtype, &kept)]);
         let work = Work::Reduce(call::Reduce { program: &program, reduction: op.reduction().unwrap(), axes, plan: &plan, acc });
-        with_call(op, &inputs, &outputs, work, |call| reason(|| describe_call(call)))
+        with_call(op, &inputs, &outputs, work, |call| reason(|| operation_for_call(call)))
     }
 
     fn plain(op: Op, dtype: DType, layout: Layout, axes: &[usize]) -> Result<Operation, String> {

@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let to_error = matches!(output, Some(Output::Standard(_)));
     session.on_print(move |line| {
         if to_error {
-            return output::error_line(line);
+            return output::print_error_line(line);
         }
         let mut printed = of_session.lock().unwrap_or_else(PoisonError::into_inner);
         if printed.is_ok() {
@@ -118,11 +118,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let written = before.elapsed();
     // Reports are printed after the output file is written, so that a closed pipe on standard error cannot interrupt writing.
     if arguments.explain {
-        records.iter().for_each(output::error_line);
+        records.iter().for_each(output::print_error_line);
     }
     if arguments.time {
         let ms = |t: std::time::Duration| t.as_secs_f64() * 1e3;
-        output::error_line(format_args!(
+        output::print_error_line(format_args!(
             "inputs {:.3} ms; computed in {:.3} ms on {device} (host {:.3} ms); output {:.3} ms",
             ms(loaded),
             took.device_ms,
@@ -276,7 +276,7 @@ impl Output {
             self.write_arrays(&arrays)?;
         }
         // Notes are printed after the output is written, as reports are.
-        notes.iter().for_each(output::error_line);
+        notes.iter().for_each(output::print_error_line);
         if arrays.is_empty() {
             return Err(Failure::bad_input(format!("{}: nothing to write: the script assigns no array", self.display_name())));
         }

@@ -44,7 +44,7 @@ impl Failure {
     /// Writes the message to standard error and returns the exit code.
     pub fn report(&self) -> ExitCode {
         if let Some(message) = &self.message {
-            output::error_line(format_args!("error: {message}"));
+            output::print_error_line(format_args!("error: {message}"));
         }
         ExitCode::from(self.code)
     }

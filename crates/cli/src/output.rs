@@ -29,7 +29,7 @@ pub fn print_text(text: &str) -> io::Result<()> {
 }
 
 /// Writes a line to standard error, ignoring write errors.
-pub fn error_line(text: impl Display) {
+pub fn print_error_line(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 

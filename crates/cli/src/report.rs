@@ -51,11 +51,11 @@ pub fn run(arguments: &Arguments, folder: &Path) -> Result<(), Failure> {
         let text = io::read_file(path)?;
         measurements.read(&path.to_string_lossy(), &String::from_utf8_lossy(&text));
     }
-    if measurements.subject_count() == 0 {
+    if measurements.workload_count() == 0 {
         let names: Vec<String> = arguments.from.iter().map(|p| p.display().to_string()).collect();
         return Err(Failure::bad_input(format!("--from: no measurement of cuprum in {}", names.join(", "))));
     }
-    let limits = arguments.limit.iter().map(|l| measurements.resolve(l)).collect::<Result<Vec<_>, _>>();
+    let limits = arguments.limit.iter().map(|l| measurements.resolve_limit(l)).collect::<Result<Vec<_>, _>>();
     let limits = limits.map_err(|e| Failure::bad_input(format!("--limit: {e}")))?;
     let machine = match &arguments.machine {
         None => Value::Null,

@@ -15,7 +15,7 @@ use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use summary::{Facts, MissingAccelerator};
-use text::{WIDTH, plural, wrap};
+use text::{WIDTH, count_with_noun, wrap};
 
 use crate::failure::Failure;
 use crate::output;
@@ -114,7 +114,7 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
             output::print_line(wrap(&format!("not available: {name} ({summary}): {why}{between}{help}"), 2))?;
         }
         let wrong = rows.iter().filter(|r| !r.agrees).count();
-        output::print_line(format_args!("{}, {wrong} of them wrong or failed\n", plural(rows.len(), "result")))?;
+        output::print_line(format_args!("{}, {wrong} of them wrong or failed\n", count_with_noun(rows.len(), "result")))?;
         let missing = missing.into_iter().map(|(accelerator, _)| accelerator).collect();
         for sentence in summary::sentences(&rows, &Facts { missing, quick: options.quick, little_memory }) {
             output::print_line(wrap(&sentence, 2))?;

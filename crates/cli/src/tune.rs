@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn measure_suite() -> Result<(), Failure> {
     for dtype in SUITE_DTYPES {
         for rows in SUITE_MATRIX_ROWS {
-            output::error_line(format_args!("{rows} rows of {dtype}"));
+            output::print_error_line(format_args!("{rows} rows of {dtype}"));
             let mut session = Session::new();
             let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
             bind(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;

@@ -1,6 +1,6 @@
 //! Dispatch: the registry of accelerators, the choice of a kernel among a device's accelerators, tuning, and the trace of calls.
 
-mod chain_walk;
+mod accelerator_chain;
 mod compile_mode;
 mod explain;
 mod record;
@@ -8,7 +8,7 @@ pub mod registry;
 pub mod trace;
 pub mod tuning;
 
-pub use chain_walk::*;
+pub use accelerator_chain::*;
 pub use compile_mode::compile_mode;
 pub use explain::{explain, record_launch};
 pub use record::{CallRecord, KernelLaunch};

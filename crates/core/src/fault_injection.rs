@@ -15,10 +15,10 @@
 //! ```
 
 #[cfg(feature = "fault-injection")]
-mod armed;
+mod failure_control;
 
 #[cfg(feature = "fault-injection")]
-pub use armed::{Scope, count, with_abort, with_failure, with_failure_in, with_failures};
+pub use failure_control::{CountingScope, count_operations, with_abort, with_failure, with_failure_in, with_failures};
 
 /// A kind of operation that a test can make fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,7 +78,7 @@ pub const ENABLED: bool = cfg!(feature = "fault-injection");
 #[inline(always)]
 pub fn fails(point: Point) -> bool {
     #[cfg(feature = "fault-injection")]
-    return armed::fails(point);
+    return failure_control::fails(point);
     #[cfg(not(feature = "fault-injection"))]
     {
         let _ = point;

@@ -129,7 +129,7 @@ fn options_from_args(args: &Args, names: [&str; 5]) -> Result<PrintOptions> {
 ///
 /// # Errors
 /// An error for an argument of a wrong type.
-pub fn options_of_text(args: &Args) -> Result<PrintOptions> {
+pub fn options_for_array_text(args: &Args) -> Result<PrintOptions> {
     options_from_args(args, ["precision", "threshold", "edgeitems", "max_line_width", "suppress_small"])
 }
 
@@ -251,7 +251,7 @@ fn elements_text(array: &NdArray, options: &PrintOptions, separator: &str, prefi
 }
 
 fn array2string_from_args(args: &Args) -> Result<Value> {
-    let mut options = options_of_text(args)?;
+    let mut options = options_for_array_text(args)?;
     let text = |name: &str| match args.value(name) {
         Some(Value::Str(text)) => Ok(text.as_str()),
         _ => args.str(name),
@@ -325,9 +325,9 @@ pub fn scalar_text(value: Scalar, dtype: DType) -> String {
 }
 
 /// Maximum number of elements that are formatted without a check of available memory.
-const MAX_UNCHECKED_ELEMENTS: usize = 1 << 12;
+const MAX_ELEMENTS_WITHOUT_MEMORY_CHECK: usize = 1 << 12;
 /// Estimated bytes that formatting needs per element.
-const BYTES_PER_ELEMENT: usize = 256;
+const FORMATTING_BYTES_PER_ELEMENT: usize = 256;
 
 /// Elements formatted to a common width, and the shape to print them in.
 struct Printer<'a> {
@@ -359,8 +359,8 @@ impl<'a> Printer<'a> {
             shown = crate::ops::manipulation::concat(&ends, axis)?;
         }
         // Formatting makes many small infallible allocations, so their total is checked first.
-        if shown.size() > MAX_UNCHECKED_ELEMENTS {
-            check_memory_available("array2string", shown.size().saturating_mul(BYTES_PER_ELEMENT))?;
+        if shown.size() > MAX_ELEMENTS_WITHOUT_MEMORY_CHECK {
+            check_memory_available("array2string", shown.size().saturating_mul(FORMATTING_BYTES_PER_ELEMENT))?;
         }
         let (dtype, item) = (array.dtype(), array.dtype().itemsize());
         let values: Vec<Scalar> = shown.to_bytes()?.chunks_exact(item).map(|b| Scalar::from_bytes(dtype, b)).collect();
@@ -712,10 +712,7 @@ mod tests {
     fn shortest_digits_are_those_of_numpy() {
         let digits = |v, dtype| shortest_digits(v, dtype).0;
         // Ties between two decimal numbers of the same length.
-        assert_eq!(
-            (digits(27204.8125, DType::F32), digits(740218126208310.2, DType::F64)),
-            ("27204812".into(), "7402181262083102".into())
-        );
+        assert_eq!((digits(27204.8125, DType::F32), digits(740218126208310.2, DType::F64)), ("27204812".into(), "7402181262083102".into()));
         // The shortest decimal number is not always the nearest of its length.
         assert_eq!((digits(0.015625, DType::F16), digits(0.0078125, DType::F16)), ("1563".into(), "7812".into()));
         assert_eq!((digits(65504.0, DType::F16), digits(0.0, DType::F16)), ("655".into(), "0".into()));

@@ -98,7 +98,7 @@ impl Graph {
     }
 
     fn launch_on(&self, stream: Stream) -> Result<()> {
-        let base = || registry::base_of_kind(self.device.kind().name()).map(|base| base.name);
+        let base = || registry::base_accelerator_of_kind(self.device.kind().name()).map(|base| base.name);
         record_launch(stream, || CallRecord::of_graph(self.device, self.nodes(), base()), || self.inner.launch(stream))
     }
 
@@ -129,7 +129,7 @@ impl Graph {
         let values = values.stored()?;
         let item = input.dtype().itemsize();
         let [to, from] = [&target, &values].map(|a| (a.buffer().as_ref(), a.layout().offset() * item));
-        driver(self.device)?.copy_within(to, from, input.nbytes(), stream)
+        driver(self.device)?.copy_between_buffers(to, from, input.nbytes(), stream)
     }
 
     /// Returns the device of the graph.

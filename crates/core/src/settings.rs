@@ -193,7 +193,7 @@ pub fn host_fallback() -> Result<HostFallback> {
 }
 
 /// Returns the value of `CUPRUM_COMPILE`, if it is set.
-pub(crate) fn compile_variable() -> Result<Option<CompileMode>> {
+pub(crate) fn compile_mode_variable() -> Result<Option<CompileMode>> {
     static PARSED: OnceLock<Result<Option<CompileMode>>> = OnceLock::new();
     let parse = || match env("CUPRUM_COMPILE").unwrap_or_default().to_ascii_lowercase().as_str() {
         "" => Ok(None),
@@ -351,7 +351,7 @@ pub(crate) fn check_at_first_use() -> Result<()> {
 fn check_variable_values() -> Result<()> {
     ALL_VARIABLES.iter().try_for_each(|(variable, _)| read_variable(variable).map(|_| ()))?;
     host_fallback()?;
-    compile_variable()?;
+    compile_mode_variable()?;
     num_threads()?;
     simd_limit()?;
     parse_cpu_limit_variable()?;
@@ -365,13 +365,13 @@ fn check_variable_values() -> Result<()> {
         parse_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;
     }
     for variable in ["CUPRUM_CUDA_PATH", "CUPRUM_CCCL_PATH", "CUPRUM_CUTENSOR_PATH"] {
-        check_folders(variable)?;
+        check_folders_are_absolute(variable)?;
     }
     run_checks(false)
 }
 
 /// Returns an error if a list of folders has a relative folder, whose meaning would depend on the working directory.
-fn check_folders(variable: &'static str) -> Result<()> {
+fn check_folders_are_absolute(variable: &'static str) -> Result<()> {
     let Some(text) = env(variable) else { return Ok(()) };
     match std::env::split_paths(&text).find(|folder| !folder.is_absolute()) {
         Some(relative) => {

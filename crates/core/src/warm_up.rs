@@ -92,7 +92,7 @@ const MATRIX_SIDES: [usize; 2] = [32, 1024];
 /// [`Error::Device`] if the device is not ready. The first error of a call, except [`Error::Unsupported`].
 pub fn warm_up(device: Device) -> Result<WarmUp> {
     let (driver, began) = (driver(device)?, Instant::now());
-    let Some(compiled) = driver.compiled_programs() else { return Ok(WarmUp { calls: 0, compiled: 0, time: began.elapsed() }) };
+    let Some(compiled) = driver.compiled_program_count() else { return Ok(WarmUp { calls: 0, compiled: 0, time: began.elapsed() }) };
     let mut calls: Vec<(SampleCall, DType, usize)> = Vec::new();
     for dtype in SAMPLE_DTYPES {
         let samples = ALL_DTYPE_SAMPLE_CALLS.iter().chain(FLOAT_SAMPLE_CALLS.iter().filter(|_| dtype.is_float()));
@@ -112,7 +112,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
             Ok(())
         };
         with_device(device, || {
-            let _blocking = ModeGuard::compiling_in_foreground();
+            let _blocking = ModeGuard::enable_foreground_compilation();
             run()
         })
     };
@@ -128,7 +128,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
         result
     })?;
     device.synchronize()?;
-    let compiled = driver.compiled_programs().unwrap_or(compiled) - compiled;
+    let compiled = driver.compiled_program_count().unwrap_or(compiled) - compiled;
     Ok(WarmUp { calls: calls.len(), compiled, time: began.elapsed() })
 }
 

@@ -153,7 +153,7 @@ fn sevens(call: &Call) -> Result<Outcome> {
         decline!("not uint16");
     }
     let values = vec![7u16; call.outputs[0].layout.size()];
-    call.done([std::sync::Arc::new(cuprum_core::buffer::HostBuffer::from_slice(&values)?) as _])
+    call.done_with_buffers([std::sync::Arc::new(cuprum_core::buffer::HostBuffer::from_slice(&values)?) as _])
 }
 
 #[test]

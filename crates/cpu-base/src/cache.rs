@@ -92,7 +92,7 @@ impl Prefetch {
     /// page-alternating order. On other processors the first loop prefetches the memory of the second loop, because the pause between the
     /// loops stops the hardware prefetcher.
     #[inline]
-    pub fn for_memory_after(address: *const u8, bytes: usize) -> Prefetch {
+    pub fn new_before_second_loop(address: *const u8, bytes: usize) -> Prefetch {
         Prefetch { at: address, distance: if benefits_from_prefetch() { 0 } else { bytes } }
     }
 

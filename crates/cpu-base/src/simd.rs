@@ -99,7 +99,7 @@ pub trait Isa: Copy {
     /// Whether `mul_add` is one instruction. If false, `mul_add` is a library call, which prevents vectorisation.
     const FMA: bool;
     /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers. Operands need the other half.
-    const REGISTER_BYTES: usize;
+    const ACCUMULATOR_REGISTER_BYTES: usize;
     /// Whether the loop is the second, exact pass of mathematical functions. If false, the loop is vectorised and may give wrong results
     /// for rare arguments, such as very large numbers. A second pass then recomputes these results exactly.
     const IS_EXACT_PASS: bool = false;
@@ -111,7 +111,7 @@ pub struct BaselineIsa;
 
 impl Isa for BaselineIsa {
     const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
-    const REGISTER_BYTES: usize = 128;
+    const ACCUMULATOR_REGISTER_BYTES: usize = 128;
 }
 
 /// Marker of [`Level::V3`]: AVX2 with sixteen registers of 32 bytes, and fused multiply-add.
@@ -122,7 +122,7 @@ pub struct V3Isa;
 #[cfg(target_arch = "x86_64")]
 impl Isa for V3Isa {
     const FMA: bool = true;
-    const REGISTER_BYTES: usize = 256;
+    const ACCUMULATOR_REGISTER_BYTES: usize = 256;
 }
 
 /// Marker of [`Level::V4`]: AVX-512 with thirty-two registers of 64 bytes, and fused multiply-add.
@@ -133,7 +133,7 @@ pub struct V4Isa;
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 impl Isa for V4Isa {
     const FMA: bool = true;
-    const REGISTER_BYTES: usize = 512;
+    const ACCUMULATOR_REGISTER_BYTES: usize = 512;
 }
 
 /// A loop that [`dispatch`] compiles at each SIMD level. `run`, `run_without_avx2` and every function that they call must be
@@ -205,12 +205,12 @@ fn run_at_baseline<L: Loop>(body: L) -> L::Output {
 /// Fills `out` by `body` at the highest available SIMD level, which [`level`] returns.
 #[inline]
 pub fn fill<F: FillLoop>(body: F, out: &mut [F::Item]) {
-    fill_at(level(), body, out)
+    fill_at_level(level(), body, out)
 }
 
 /// Fills `out` by `body` at the SIMD level `wanted`, or at [`level`] if `wanted` is higher.
 #[inline]
-pub fn fill_at<F: FillLoop>(wanted: Level, body: F, out: &mut [F::Item]) {
+pub fn fill_at_level<F: FillLoop>(wanted: Level, body: F, out: &mut [F::Item]) {
     if const { F::IS_SCALAR_ONLY } {
         return fill_baseline(body, out);
     }

@@ -110,16 +110,16 @@ pub fn for_each<I: Send, S>(
 ) {
     let threads = threads_for_cost(cost).min(items.len());
     if threads <= 1 {
-        return run_items(Items::Owned(&mut items), &init, &body);
+        return run_items_on_thread(Items::Owned(&mut items), &init, &body);
     }
     let items = Mutex::new(items);
-    run_on(threads, &|| run_items(Items::Shared(&items), &init, &body));
+    run_on_threads(threads, &|| run_items_on_thread(Items::Shared(&items), &init, &body));
 }
 
 /// Calls `body` for each of `items` on the calling thread. Not inlined, so that the single-threaded and the parallel path share one
 /// compiled copy.
 #[inline(never)]
-fn run_items<I: Iterator, S>(mut items: Items<I>, init: &impl Fn() -> S, body: &impl Fn(&mut S, I::Item)) {
+fn run_items_on_thread<I: Iterator, S>(mut items: Items<I>, init: &impl Fn() -> S, body: &impl Fn(&mut S, I::Item)) {
     let mut state = init();
     while let Some(item) = items.next() {
         body(&mut state, item);
@@ -148,7 +148,7 @@ impl<I: Iterator> Items<'_, I> {
 
 /// Runs `work` on up to `threads` threads. The closure is a trait object, so that the code of the pool is compiled once and not for each of
 /// about a thousand loops.
-fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
+fn run_on_threads(threads: usize, work: &(dyn Fn() + Sync)) {
     match current_pool() {
         Some(pool) => run_region(&pool, threads, work),
         None => work(),
@@ -168,7 +168,7 @@ pub fn map<I: Send, S, R: Send>(
 ) -> Result<Vec<R>> {
     let (mut slots, mut results) = reserve_results(items.len())?;
     for_each(items.zip(slots.iter_mut()), cost, init, |state, (item, slot)| *slot = Some(body(state, item)));
-    fill_results(slots, &mut results);
+    collect_results(slots, &mut results);
     Ok(results)
 }
 
@@ -185,7 +185,7 @@ fn reserve_results<R>(len: usize) -> Result<(Vec<Option<R>>, Vec<R>)> {
 
 /// Moves the results out of `slots` into `results`.
 #[inline(never)]
-fn fill_results<R>(slots: Vec<Option<R>>, results: &mut Vec<R>) {
+fn collect_results<R>(slots: Vec<Option<R>>, results: &mut Vec<R>) {
     slots.into_iter().for_each(|slot| results.extend(slot));
 }
 

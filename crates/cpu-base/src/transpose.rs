@@ -8,12 +8,12 @@ pub const BLOCK_SIDE: usize = 16;
 /// Number of target rows per group of blocks. A group reads neighbouring cache lines of a source row soon after each other, because the
 /// hardware fetches cache lines in pairs.
 const GROUP_ROWS: usize = 4 * BLOCK_SIDE;
-/// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] cache lines per row, and padding that keeps rows out of the
+/// Number of rows of the staging buffer of large copies. With [`STAGING_LINES_PER_ROW`] cache lines per row, and padding that keeps rows out of the
 /// same cache sets, the buffer takes 24 KiB for elements of 4 bytes.
-const STAGE_ROWS: usize = 8 * BLOCK_SIDE;
+const STAGING_ROWS: usize = 8 * BLOCK_SIDE;
 /// Number of cache lines per row of the staging buffer. A row always has at least [`BLOCK_SIDE`] elements, even if these cache lines hold
 /// fewer.
-const STAGE_LINES: usize = 2;
+const STAGING_LINES_PER_ROW: usize = 2;
 /// Prefetch distance, in blocks of [`BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does not
 /// recognise a stride as long as a matrix row.
 const PREFETCH_BLOCKS: usize = 2;
@@ -53,20 +53,20 @@ pub fn transpose_streamed<T: Copy>(source: &[T], from: RowLayout, target: &mut [
     let start = target.as_mut_ptr().wrapping_add(to.start);
     let whole_lines =
         start.addr().is_multiple_of(CACHE_LINE_BYTES) && (to.stride.unsigned_abs() * size_of::<T>()).is_multiple_of(CACHE_LINE_BYTES);
-    if !whole_lines || height < STAGE_ROWS || width < BLOCK_SIDE {
+    if !whole_lines || height < STAGING_ROWS || width < BLOCK_SIDE {
         return transpose(source, from, target, to, height, width);
     }
     if !rows_fit(source.len(), from, width, height) || !rows_fit(target.len(), to, height, width) {
         return false;
     }
-    let across = (STAGE_LINES * CACHE_LINE_BYTES / size_of::<T>()).max(BLOCK_SIDE);
+    let across = (STAGING_LINES_PER_ROW * CACHE_LINE_BYTES / size_of::<T>()).max(BLOCK_SIDE);
     let pitch = across + BLOCK_SIDE;
-    let mut stage = vec![source[from.start]; STAGE_ROWS * pitch];
+    let mut stage = vec![source[from.start]; STAGING_ROWS * pitch];
     let stores = NonTemporal::default();
     let lefts = |group: usize| (0..width).step_by(across).map(move |left| (group, left));
-    for (group, left) in (0..height).step_by(STAGE_ROWS).flat_map(lefts) {
-        let (rows, columns) = (STAGE_ROWS.min(height - group), across.min(width - left));
-        let area = TransposeArea { height: rows, width: columns, group: STAGE_ROWS, columns_left: width - left };
+    for (group, left) in (0..height).step_by(STAGING_ROWS).flat_map(lefts) {
+        let (rows, columns) = (STAGING_ROWS.min(height - group), across.min(width - left));
+        let area = TransposeArea { height: rows, width: columns, group: STAGING_ROWS, columns_left: width - left };
         // SAFETY: `rows_fit` has checked that all rows of source and target are inside their slices. The staging buffer holds
         // the `rows` rows of `pitch` elements that are transposed into it.
         unsafe {

@@ -118,15 +118,15 @@ impl<'a> Elements<'a> {
 
     /// Returns the prefetching state for a loop over these elements, or `None` unless the processor benefits from prefetching.
     #[inline]
-    pub fn prefetch(self) -> Option<Prefetch> {
+    pub fn prefetch_state(self) -> Option<Prefetch> {
         Prefetch::at(self.ptr)
     }
 
     /// Returns the prefetching state for a loop over these elements, if a second loop then reads the memory after them
-    /// ([`Prefetch::for_memory_after`]).
+    /// ([`Prefetch::new_before_second_loop`]).
     #[inline]
-    pub fn prefetch_after(self) -> Prefetch {
-        Prefetch::for_memory_after(self.ptr, self.len * self.dtype.itemsize())
+    pub fn prefetch_state_before_second_loop(self) -> Prefetch {
+        Prefetch::new_before_second_loop(self.ptr, self.len * self.dtype.itemsize())
     }
 
     /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bits_dtype`].
@@ -245,11 +245,11 @@ impl<'a> ElementsMut<'a> {
         }
         if T::DTYPE == DType::Bool {
             // SAFETY: `ptr` points to `len` initialised bytes. A previous owner of the memory may have left bytes other than 0 and 1;
-            // `clear_high_bits` makes them valid bools.
-            clear_high_bits(unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) });
+            // `keep_lowest_bit_of_bytes` makes them valid bools.
+            keep_lowest_bit_of_bytes(unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) });
         }
         // SAFETY: the conditions on `ptr` and `len` are those of `Elements::typed`, and access is exclusive. Output and scratch memory is
-        // initialised. Any bytes are valid for every type but bool, for which `clear_high_bits` makes them valid.
+        // initialised. Any bytes are valid for every type but bool, for which `keep_lowest_bit_of_bytes` makes them valid.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.len) }
     }
 
@@ -270,7 +270,7 @@ impl<'a> ElementsMut<'a> {
     }
 
     /// Copies `source`, which has the same dtype and length, into these elements with the non-temporal stores of `stores`.
-    pub fn stream_from(&mut self, source: Elements, stores: &NonTemporal) {
+    pub fn copy_non_temporal_from(&mut self, source: Elements, stores: &NonTemporal) {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
         // SAFETY: both pointers are valid for `len` elements of the same dtype; `self` is exclusive, so the ranges do not overlap.
         unsafe { stores.copy_bytes(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
@@ -287,7 +287,7 @@ fn panic_wrong_dtype(dtype: DType, requested: DType) -> ! {
 
 /// Clears all bits but the lowest of each byte.
 #[inline(never)]
-fn clear_high_bits(bytes: &mut [u8]) {
+fn keep_lowest_bit_of_bytes(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte &= 1);
 }
 
@@ -298,11 +298,11 @@ fn host_buffer(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
 /// Returns an error if the memory is not aligned for `dtype`. Only memory that another library allocated can be misaligned.
 #[inline]
 fn check_alignment(host: &HostBuffer, dtype: DType) -> Result<()> {
-    if host.is_aligned_for(dtype) { Ok(()) } else { Err(not_aligned(host, dtype)) }
+    if host.is_aligned_for(dtype) { Ok(()) } else { Err(misaligned_error(host, dtype)) }
 }
 
 #[cold]
-fn not_aligned(host: &HostBuffer, dtype: DType) -> Error {
+fn misaligned_error(host: &HostBuffer, dtype: DType) -> Error {
     let message = format!("memory at {:p} is not aligned for {dtype} ({} bytes); copy it to a new array", host.as_ptr(), dtype.alignment());
     Error::backend("cpu", "buffer", message)
 }
@@ -464,7 +464,7 @@ impl ScratchBlocks {
 
     /// Returns all blocks of the scratch memory for reading.
     #[inline]
-    pub fn read_all(&self) -> ReadBlocks<'_> {
+    pub fn all_scratch_blocks(&self) -> ReadBlocks<'_> {
         let start = self.scratch.0.as_ptr().cast_mut();
         ReadBlocks { start, pitch: self.pitch, count: self.count, excluded: usize::MAX, life: PhantomData }
     }

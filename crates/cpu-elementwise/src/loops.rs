@@ -42,17 +42,17 @@ pub(crate) trait Unary {
     type Out: Element;
     /// Applies the function by code without branches, which the compiler vectorises.
     fn apply<I: Isa>(a: Self::In) -> Self::Out;
-    /// Whether `apply` gives wrong results for some arguments. A second pass calls `apply_rare` for them.
+    /// Whether `apply` gives wrong results for some arguments. A second pass calls `apply_to_rare_argument` for them.
     const HAS_RARE_ARGUMENTS: bool = false;
     /// Whether `apply` has no vector instructions.
     const IS_SCALAR_ONLY: bool = false;
-    /// Returns whether the argument needs `apply_rare` instead of `apply`.
+    /// Returns whether the argument needs `apply_to_rare_argument` instead of `apply`.
     #[inline(always)]
-    fn is_rare(_: Self::In) -> bool {
+    fn is_rare_argument(_: Self::In) -> bool {
         false
     }
-    /// Applies the function to an argument for which [`Unary::is_rare`] holds.
-    fn apply_rare(a: Self::In) -> Self::Out {
+    /// Applies the function to an argument for which [`Unary::is_rare_argument`] holds.
+    fn apply_to_rare_argument(a: Self::In) -> Self::Out {
         Self::apply::<BaselineIsa>(a)
     }
 }
@@ -85,23 +85,23 @@ impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
         if F::HAS_RARE_ARGUMENTS {
             let mut any = false;
             for &a in self.0 {
-                any |= F::is_rare(a);
+                any |= F::is_rare_argument(a);
             }
             if any {
-                fill_rare::<F>(self.0, out);
+                recompute_rare_arguments::<F>(self.0, out);
             }
         }
     }
 }
 
-/// Recomputes by [`Unary::apply_rare`] the elements whose argument is rare ([`Unary::is_rare`]), for which the vectorised loop gives wrong
+/// Recomputes by [`Unary::apply_to_rare_argument`] the elements whose argument is rare ([`Unary::is_rare_argument`]), for which the vectorised loop gives wrong
 /// results.
 #[cold]
 #[inline(never)]
-fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
+fn recompute_rare_arguments<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
     for (out, &a) in out.iter_mut().zip(values) {
-        if F::is_rare(a) {
-            *out = F::apply_rare(a);
+        if F::is_rare_argument(a) {
+            *out = F::apply_to_rare_argument(a);
         }
     }
 }
@@ -109,14 +109,14 @@ fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
 /// Returns the number of elements per pass over `args`: the length of the shortest argument, but at most `out_len`, the length of the
 /// result.
 #[inline(always)]
-fn pass_len<const N: usize>(out_len: usize, args: [usize; N]) -> usize {
+fn elements_per_pass<const N: usize>(out_len: usize, args: [usize; N]) -> usize {
     args.into_iter().fold(out_len, usize::min).max(1)
 }
 
 /// Returns `arg` from index `start` on. Returns the whole of `arg` if it ends before `start`, because shorter arguments are read
 /// cyclically.
 #[inline(always)]
-fn tail_from<T>(arg: &[T], start: usize) -> &[T] {
+fn cyclic_tail_from<T>(arg: &[T], start: usize) -> &[T] {
     if start < arg.len() { &arg[start..] } else { arg }
 }
 
@@ -127,9 +127,9 @@ impl<F: Binary> FillLoop for BinaryLoop<'_, F> {
     const IS_SCALAR_ONLY: bool = F::IS_SCALAR_ONLY;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
-        let pass_len = pass_len(out.len(), [self.0.len(), self.1.len()]);
-        for (i, out) in out.chunks_mut(pass_len).enumerate() {
-            let (a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len));
+        let elements_per_pass = elements_per_pass(out.len(), [self.0.len(), self.1.len()]);
+        for (i, out) in out.chunks_mut(elements_per_pass).enumerate() {
+            let (a, b) = (cyclic_tail_from(self.0, i * elements_per_pass), cyclic_tail_from(self.1, i * elements_per_pass));
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
                 *out = F::apply::<I>(a, b);
             }
@@ -143,9 +143,13 @@ impl<T: Element> FillLoop for WhereLoop<'_, T> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
-        let pass_len = pass_len(out.len(), [self.0.len(), self.1.len(), self.2.len()]);
-        for (i, out) in out.chunks_mut(pass_len).enumerate() {
-            let (conditions, a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len), tail_from(self.2, i * pass_len));
+        let elements_per_pass = elements_per_pass(out.len(), [self.0.len(), self.1.len(), self.2.len()]);
+        for (i, out) in out.chunks_mut(elements_per_pass).enumerate() {
+            let (conditions, a, b) = (
+                cyclic_tail_from(self.0, i * elements_per_pass),
+                cyclic_tail_from(self.1, i * elements_per_pass),
+                cyclic_tail_from(self.2, i * elements_per_pass),
+            );
             for (((out, &condition), &a), &b) in out.iter_mut().zip(conditions).zip(a).zip(b) {
                 // With `if`, LLVM would select one of two addresses and load from it, which compiles to gathers.
                 *out = select_unpredictable(condition, a, b);

@@ -89,10 +89,10 @@ macro_rules! class {
                 $(
                     const HAS_RARE_ARGUMENTS: bool = true;
                     #[inline(always)]
-                    fn is_rare($a: $t) -> bool {
+                    fn is_rare_argument($a: $t) -> bool {
                         $when
                     }
-                    fn apply_rare($a: $t) -> Self::Out {
+                    fn apply_to_rare_argument($a: $t) -> Self::Out {
                         $rare
                     }
                 )?
@@ -167,9 +167,9 @@ rows! {
     LOG1P(a) -> T { float => vmath::log1p::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::logarithm_of_1_plus), }
 
     // Trigonometry.
-    SIN(a) -> T { float => vmath::sin::<I, _>(a); vmath::is_large(a) => vmath::sin_large(a), serial_complex => a.via_complex128(ComplexMath::sine), }
-    COS(a) -> T { float => vmath::cos::<I, _>(a); vmath::is_large(a) => vmath::cos_large(a), serial_complex => a.via_complex128(ComplexMath::cosine), }
-    TAN(a) -> T { float => vmath::tan::<I, _>(a); vmath::is_large(a) => vmath::tan_large(a), serial_complex => a.via_complex128(ComplexMath::tangent), }
+    SIN(a) -> T { float => vmath::sin::<I, _>(a); vmath::is_large_argument(a) => vmath::sin_large(a), serial_complex => a.via_complex128(ComplexMath::sine), }
+    COS(a) -> T { float => vmath::cos::<I, _>(a); vmath::is_large_argument(a) => vmath::cos_large(a), serial_complex => a.via_complex128(ComplexMath::cosine), }
+    TAN(a) -> T { float => vmath::tan::<I, _>(a); vmath::is_large_argument(a) => vmath::tan_large(a), serial_complex => a.via_complex128(ComplexMath::tangent), }
     ASIN(a) -> T { float => vmath::asin::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::arc_sine), }
     ACOS(a) -> T { float => vmath::acos::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::arc_cosine), }
     ATAN(a) -> T { float => vmath::atan::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::arc_tangent), }

@@ -15,7 +15,7 @@ use cuprum_core::{Array, Call, DType, Element, Error, Result, StoredArray};
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_error};
 use num_complex::Complex;
 
-use self::line_transform::{ComplexLines, HalfToReal, RealToFull, RealToHalf};
+use self::line_transform::{ComplexToComplex, HalfSpectrumToReal, RealToFullSpectrum, RealToHalfSpectrum};
 use self::pass::{StridedSource, transform_in_place, transform_lines};
 use self::plans::Real;
 
@@ -58,7 +58,7 @@ where
     let scale = T::from_f64(request.scale).unwrap_or_else(T::one);
     match (request.kind, values) {
         (FftKind::ComplexToReal, Some(values)) => {
-            let transform = HalfToReal::<T>::of_length(n)?;
+            let transform = HalfSpectrumToReal::<T>::of_length(n)?;
             let (buffer, layout) = (Elements::buffer(values)?.typed::<Complex<T>>(), values.layout());
             if others.is_empty() {
                 return transform_lines(&transform, StridedSource { buffer, layout }, half, out.typed(), scale);
@@ -68,15 +68,15 @@ where
             let spectrum = Layout::contiguous(&extents)?;
             let mut memory = HostVec::<Complex<T>>::new(spectrum.size())?;
             let to = memory.records();
-            complex_axes(request, others, Some(Values::Complex(StridedSource { buffer, layout })), &extents, to, T::one())?;
+            transform_complex_axes(request, others, Some(Values::Complex(StridedSource { buffer, layout })), &extents, to, T::one())?;
             transform_lines(&transform, StridedSource { buffer: to, layout: &spectrum }, half, out.typed(), scale)
         }
         (FftKind::RealToComplex, Some(values)) => {
             let source = StridedSource { buffer: Elements::buffer(values)?.typed::<T>(), layout: values.layout() };
             let to = out.typed::<Complex<T>>();
             let first = if others.is_empty() { scale } else { T::one() };
-            transform_lines(&RealToHalf::<T>::of_length(n)?, source, half, to, first)?;
-            complex_axes(request, others, None, shape, to, scale)
+            transform_lines(&RealToHalfSpectrum::<T>::of_length(n)?, source, half, to, first)?;
+            transform_complex_axes(request, others, None, shape, to, scale)
         }
         (FftKind::Complex, values) => {
             let values = match values {
@@ -86,7 +86,7 @@ where
                 Some(a) => Some(Values::Real(StridedSource { buffer: Elements::buffer(a)?.typed(), layout: a.layout() })),
                 None => None,
             };
-            complex_axes(request, request.axes, values, shape, out.typed(), scale)
+            transform_complex_axes(request, request.axes, values, shape, out.typed(), scale)
         }
         (_, None) => Err(Error::backend("cpu", "fft", "a transform of real numbers has no values")),
     }
@@ -100,7 +100,7 @@ enum Values<'a, T> {
 
 /// Transforms along `axes`, the last axis first. The first pass reads `values`, or `out` if `values` is `None`. The other passes transform
 /// `out` in place. The extents of `out` are `shape`.
-fn complex_axes<T: Real>(
+fn transform_complex_axes<T: Real>(
     request: &Fft,
     axes: &[usize],
     values: Option<Values<T>>,
@@ -115,12 +115,12 @@ fn complex_axes<T: Real>(
         let (n, scale) = (shape[axis], if i + 1 == order.len() { scale } else { T::one() });
         match values.take() {
             Some(Values::Real(source)) => {
-                transform_lines(&RealToFull::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
+                transform_lines(&RealToFullSpectrum::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
             }
             Some(Values::Complex(source)) => {
-                transform_lines(&ComplexLines::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
+                transform_lines(&ComplexToComplex::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
             }
-            None => transform_in_place(&ComplexLines::<T>::of_length(n, request.inverse)?, shape, axis, out, scale)?,
+            None => transform_in_place(&ComplexToComplex::<T>::of_length(n, request.inverse)?, shape, axis, out, scale)?,
         }
     }
     Ok(())

@@ -38,12 +38,12 @@ fn plan_error(what: impl std::fmt::Display) -> Error {
 }
 
 /// Transforms of complex numbers.
-pub(crate) struct ComplexLines<T>(Arc<dyn Fft<T>>);
+pub(crate) struct ComplexToComplex<T>(Arc<dyn Fft<T>>);
 
-impl<T: Real> ComplexLines<T> {
-    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<ComplexLines<T>> {
+impl<T: Real> ComplexToComplex<T> {
+    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<ComplexToComplex<T>> {
         match get_or_create_plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n)? {
-            Plan::Complex(fft) => Ok(ComplexLines(fft)),
+            Plan::Complex(fft) => Ok(ComplexToComplex(fft)),
             _ => Err(plan_error("not a complex plan")),
         }
     }
@@ -54,7 +54,7 @@ impl<T: Real> ComplexLines<T> {
     }
 }
 
-impl<T: Real> LineTransform<T> for ComplexLines<T> {
+impl<T: Real> LineTransform<T> for ComplexToComplex<T> {
     type In = Complex<T>;
     type Out = Complex<T>;
     fn len_in(&self) -> usize {
@@ -80,18 +80,18 @@ impl<T: Real> LineTransform<T> for ComplexLines<T> {
 }
 
 /// Transforms of real numbers, with only the results for non-negative frequencies (`rfft`).
-pub(crate) struct RealToHalf<T>(Arc<dyn RealToComplex<T>>);
+pub(crate) struct RealToHalfSpectrum<T>(Arc<dyn RealToComplex<T>>);
 
-impl<T: Real> RealToHalf<T> {
-    pub(crate) fn of_length(n: usize) -> Result<RealToHalf<T>> {
+impl<T: Real> RealToHalfSpectrum<T> {
+    pub(crate) fn of_length(n: usize) -> Result<RealToHalfSpectrum<T>> {
         match get_or_create_plan(TransformKind::FromReal, n)? {
-            Plan::FromReal(fft) => Ok(RealToHalf(fft)),
+            Plan::FromReal(fft) => Ok(RealToHalfSpectrum(fft)),
             _ => Err(plan_error("not a plan from real numbers")),
         }
     }
 }
 
-impl<T: Real> LineTransform<T> for RealToHalf<T> {
+impl<T: Real> LineTransform<T> for RealToHalfSpectrum<T> {
     type In = T;
     type Out = Complex<T>;
     fn len_in(&self) -> usize {
@@ -113,18 +113,18 @@ impl<T: Real> LineTransform<T> for RealToHalf<T> {
 
 /// Transforms of real numbers, with the results for all frequencies (`fft`). Results for negative frequencies are the conjugates of results
 /// for positive frequencies.
-pub(crate) struct RealToFull<T> {
-    half: RealToHalf<T>,
+pub(crate) struct RealToFullSpectrum<T> {
+    half: RealToHalfSpectrum<T>,
     inverse: bool,
 }
 
-impl<T: Real> RealToFull<T> {
-    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<RealToFull<T>> {
-        Ok(RealToFull { half: RealToHalf::of_length(n)?, inverse })
+impl<T: Real> RealToFullSpectrum<T> {
+    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<RealToFullSpectrum<T>> {
+        Ok(RealToFullSpectrum { half: RealToHalfSpectrum::of_length(n)?, inverse })
     }
 }
 
-impl<T: Real> LineTransform<T> for RealToFull<T> {
+impl<T: Real> LineTransform<T> for RealToFullSpectrum<T> {
     type In = T;
     type Out = Complex<T>;
     fn len_in(&self) -> usize {
@@ -153,18 +153,18 @@ impl<T: Real> LineTransform<T> for RealToFull<T> {
 }
 
 /// Transforms of the non-negative frequencies of a Hermitian spectrum to real numbers (`irfft`).
-pub(crate) struct HalfToReal<T>(Arc<dyn ComplexToReal<T>>);
+pub(crate) struct HalfSpectrumToReal<T>(Arc<dyn ComplexToReal<T>>);
 
-impl<T: Real> HalfToReal<T> {
-    pub(crate) fn of_length(n: usize) -> Result<HalfToReal<T>> {
+impl<T: Real> HalfSpectrumToReal<T> {
+    pub(crate) fn of_length(n: usize) -> Result<HalfSpectrumToReal<T>> {
         match get_or_create_plan(TransformKind::ToReal, n)? {
-            Plan::ToReal(fft) => Ok(HalfToReal(fft)),
+            Plan::ToReal(fft) => Ok(HalfSpectrumToReal(fft)),
             _ => Err(plan_error("not a plan to real numbers")),
         }
     }
 }
 
-impl<T: Real> LineTransform<T> for HalfToReal<T> {
+impl<T: Real> LineTransform<T> for HalfSpectrumToReal<T> {
     type In = Complex<T>;
     type Out = T;
     fn len_in(&self) -> usize {

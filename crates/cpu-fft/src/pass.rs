@@ -13,7 +13,7 @@ use cuprum_cpu_base::views::HostVec;
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use crate::line_transform::{ComplexLines, LineTransform};
+use crate::line_transform::{ComplexToComplex, LineTransform};
 use crate::plans::Real;
 
 /// Maximum size in bytes of a panel: neighbouring lines (1-D slices) that are gathered and transformed together. Two panels and the
@@ -50,9 +50,9 @@ pub(crate) fn transform_lines<T: Real, L: LineTransform<T>>(
     let reader = LineReader::new(transform, source, axis);
     let columns = |workspace: &mut Workspace<T, L>, matrix: usize, first: usize, columns: &mut ColumnsMut<L::Out>| {
         let count = columns.row(0).len();
-        reader.gather(matrix * inner + first, count, workspace.input.records());
+        reader.gather_panel(matrix * inner + first, count, workspace.input.records());
         workspace.run_panel(transform, count)?;
-        workspace.scatter(transform, columns, factor);
+        workspace.scatter_panel(transform, columns, factor);
         Ok(())
     };
     if inner > 1 {
@@ -63,8 +63,8 @@ pub(crate) fn transform_lines<T: Real, L: LineTransform<T>>(
         for (i, panel) in rows.chunks_mut(rows_per_panel * transform.len_out()).enumerate() {
             let first = first + i * rows_per_panel;
             let count = panel.len() / transform.len_out();
-            if !reader.transform_in_memory(transform, first, panel, workspace.scratch.records()) {
-                reader.gather(first, count, workspace.input.records());
+            if !reader.transform_without_gathering(transform, first, panel, workspace.scratch.records()) {
+                reader.gather_panel(first, count, workspace.input.records());
                 let inputs = workspace.input.records().chunks_exact_mut(transform.len_in());
                 for (input, row) in inputs.zip(panel.chunks_exact_mut(transform.len_out())) {
                     transform.run(input, row, workspace.scratch.records())?;
@@ -80,7 +80,7 @@ pub(crate) fn transform_lines<T: Real, L: LineTransform<T>>(
 
 /// Transforms all lines along `axis` of the C-ordered array `data` of extents `shape` in place, and multiplies the results by `factor`.
 pub(crate) fn transform_in_place<T: Real>(
-    transform: &ComplexLines<T>,
+    transform: &ComplexToComplex<T>,
     shape: &[usize],
     axis: usize,
     data: &mut [Complex<T>],
@@ -88,18 +88,18 @@ pub(crate) fn transform_in_place<T: Real>(
 ) -> Result<()> {
     let inner: usize = shape[axis + 1..].iter().product();
     if inner > 1 {
-        return for_each_panel(transform, inner, data, |workspace: &mut Workspace<T, ComplexLines<T>>, _, _, columns| {
+        return for_each_panel(transform, inner, data, |workspace: &mut Workspace<T, ComplexToComplex<T>>, _, _, columns| {
             let (n, count) = (transform.len_in(), columns.row(0).len());
             let panel = workspace.input.records();
             for r in 0..n {
                 columns.row(r).iter().enumerate().for_each(|(w, value)| panel[w * n + r] = *value);
             }
             workspace.run_panel(transform, count)?;
-            workspace.scatter(transform, columns, factor);
+            workspace.scatter_panel(transform, columns, factor);
             Ok(())
         });
     }
-    for_each_row_block(transform, data, |workspace: &mut Workspace<T, ComplexLines<T>>, _, rows| {
+    for_each_row_block(transform, data, |workspace: &mut Workspace<T, ComplexToComplex<T>>, _, rows| {
         for row in rows.chunks_exact_mut(transform.len_in()) {
             transform.run_in_place(row, workspace.scratch.records());
             if factor != T::one() {
@@ -152,7 +152,7 @@ impl<T: Real, L: LineTransform<T>> Workspace<T, L> {
     }
 
     /// Copies the lines of the output panel to `columns`, multiplied by `factor`.
-    fn scatter(&mut self, transform: &L, columns: &mut ColumnsMut<L::Out>, factor: T) {
+    fn scatter_panel(&mut self, transform: &L, columns: &mut ColumnsMut<L::Out>, factor: T) {
         let (m, panel) = (transform.len_out(), self.output.records());
         if factor != T::one() {
             let count = columns.row(0).len();
@@ -281,7 +281,7 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
 
     /// Transforms lines directly from the array to `rows`, starting with line number `first`. Returns `false` if the layout or the
     /// transform requires a copy of the lines.
-    fn transform_in_memory<R, L: LineTransform<R, In = T>>(
+    fn transform_without_gathering<R, L: LineTransform<R, In = T>>(
         &self,
         transform: &L,
         first: usize,
@@ -298,7 +298,7 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
     }
 
     /// Copies lines `first..first + count` to consecutive lines of `panel`, and fills missing elements with zeros.
-    fn gather(&self, first: usize, count: usize, panel: &mut [T]) {
+    fn gather_panel(&self, first: usize, count: usize, panel: &mut [T]) {
         let starts: SmallVec<[isize; MAX_PANEL_LINES]> = (first..first + count).map(|line| self.line_start(line)).collect();
         let step = starts.get(1).map_or(0, |next| next - starts[0]);
         if starts.windows(2).all(|pair| pair[1] - pair[0] == step) {

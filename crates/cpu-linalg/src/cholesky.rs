@@ -90,5 +90,5 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
             Ok(())
         },
     )?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }

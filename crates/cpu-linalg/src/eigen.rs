@@ -93,7 +93,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
             })?;
         }
     }
-    call.done(outputs.into_iter().map(Output::finish))
+    call.done_with_buffers(outputs.into_iter().map(Output::finish))
 }
 
 /// Eigenvalue computation for general matrices of one double-precision type.
@@ -105,14 +105,14 @@ pub(crate) trait GeneralEigen: Field<Base = f64> {
     fn compute_eigen(a: &[Self], basis: &mut [Self], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool;
 }
 
-fn eigenvectors(wanted: bool) -> ComputeEigenvectors {
+fn eigenvector_option(wanted: bool) -> ComputeEigenvectors {
     if wanted { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No }
 }
 
 impl GeneralEigen for f64 {
     fn scratch_size(n: usize, vectors: bool) -> StackReq {
         let parts = StackReq::new::<f64>(n).array(2);
-        parts.and(evd_scratch::<f64>(n, ComputeEigenvectors::No, eigenvectors(vectors), Par::Seq, Default::default()))
+        parts.and(evd_scratch::<f64>(n, ComputeEigenvectors::No, eigenvector_option(vectors), Par::Seq, Default::default()))
     }
 
     #[inline(never)]
@@ -153,7 +153,7 @@ impl GeneralEigen for f64 {
 
 impl GeneralEigen for Complex<f64> {
     fn scratch_size(n: usize, vectors: bool) -> StackReq {
-        evd_scratch::<Complex<f64>>(n, ComputeEigenvectors::No, eigenvectors(vectors), Par::Seq, Default::default())
+        evd_scratch::<Complex<f64>>(n, ComputeEigenvectors::No, eigenvector_option(vectors), Par::Seq, Default::default())
     }
 
     #[inline(never)]
@@ -233,5 +233,5 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
             })?;
         }
     }
-    call.done(outputs.into_iter().map(Output::finish))
+    call.done_with_buffers(outputs.into_iter().map(Output::finish))
 }

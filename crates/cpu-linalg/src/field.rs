@@ -107,7 +107,7 @@ impl<R: Float> PowerOfTwoScale<R> {
     /// Divides `values` if the largest magnitude is below 1, so that it is near 1, or above LAPACK's limit, so that it is near that. A
     /// smaller divisor keeps more of the small values of a large matrix. Returns `None` if a value is infinite or NaN.
     pub(crate) fn scale_into_range<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
-        PowerOfTwoScale::scale_from(values, R::one())
+        PowerOfTwoScale::scale_if_outside_limits(values, R::one())
     }
 
     /// Scales as [`PowerOfTwoScale::scale_into_range`] does, but to at least the reciprocal of the machine epsilon.
@@ -115,13 +115,13 @@ impl<R: Float> PowerOfTwoScale<R> {
     /// When faer computes eigenvectors, it replaces small determinants of 2x2 blocks by the product of epsilon and the norm. A determinant is
     /// quadratic in the matrix, so for a smaller norm this also replaces determinants of well separated eigenvalues.
     pub(crate) fn scale_for_eigenvectors<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
-        PowerOfTwoScale::scale_from(values, R::epsilon().recip())
+        PowerOfTwoScale::scale_if_outside_limits(values, R::epsilon().recip())
     }
 
     /// Divides `values` if the largest magnitude is below or above LAPACK's limits, so that it is near the limit. Returns `None` if a value
     /// is infinite or NaN.
     pub(crate) fn scale_extremes<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
-        PowerOfTwoScale::scale_from(values, Self::least())
+        PowerOfTwoScale::scale_if_outside_limits(values, Self::least_unscaled_norm())
     }
 
     /// Returns the scale of a matrix that was not divided.
@@ -130,11 +130,11 @@ impl<R: Float> PowerOfTwoScale<R> {
     }
 
     /// Returns the smallest norm of a matrix that LAPACK's eigenvalue drivers do not scale. The largest norm is its reciprocal.
-    fn least() -> R {
+    fn least_unscaled_norm() -> R {
         R::min_positive_value().sqrt() / R::epsilon()
     }
 
-    fn scale_from<T: Field<Base = R>>(values: &mut [T], least: R) -> Option<PowerOfTwoScale<R>> {
+    fn scale_if_outside_limits<T: Field<Base = R>>(values: &mut [T], least: R) -> Option<PowerOfTwoScale<R>> {
         let largest = values.iter().fold(R::zero(), |max, v| {
             let part = v.largest_part();
             if part > max || part.is_nan() { part } else { max }
@@ -142,7 +142,7 @@ impl<R: Float> PowerOfTwoScale<R> {
         if !largest.is_finite() || values.iter().any(|v| v.largest_part().is_nan()) {
             return None;
         }
-        let most = Self::least().recip();
+        let most = Self::least_unscaled_norm().recip();
         if largest == R::zero() || (least..=most).contains(&largest) {
             return Some(PowerOfTwoScale(R::one()));
         }

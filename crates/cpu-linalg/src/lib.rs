@@ -37,15 +37,15 @@ pub fn run(call: &Call) -> Result<Outcome> {
         decline!("matrices of different dtypes");
     }
     match a.dtype() {
-        DType::F32 => run_for::<f32>(call, task),
-        DType::F64 => run_for::<f64>(call, task),
-        DType::C64 => run_for::<Complex<f32>>(call, task),
-        DType::C128 => run_for::<Complex<f64>>(call, task),
+        DType::F32 => run_for_dtype::<f32>(call, task),
+        DType::F64 => run_for_dtype::<f64>(call, task),
+        DType::C64 => run_for_dtype::<Complex<f32>>(call, task),
+        DType::C128 => run_for_dtype::<Complex<f64>>(call, task),
         other => decline!("matrices of {other}"),
     }
 }
 
-fn run_for<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call, task: Linalg) -> Result<Outcome> {
+fn run_for_dtype<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call, task: Linalg) -> Result<Outcome> {
     match task {
         Linalg::Solve => lu::solve::<T>(call),
         Linalg::SolveTriangular { triangle, form, unit_diagonal } => triangular::solve::<T>(call, triangle, form, unit_diagonal),

@@ -21,7 +21,7 @@ const PADE_MAX_NORMS: [f64; 7] = [
     2.879093714241194e-1,
 ];
 /// Maximum number of square roots. The logarithm of the largest double-precision number needs 12.
-const MAX_ROOTS: usize = 100;
+const MAX_SQUARE_ROOTS: usize = 100;
 
 /// Scratch memory for logarithms of matrices of one extent.
 pub(crate) struct LogarithmScratch {
@@ -48,19 +48,19 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
     root.copy_from_slice(t);
     let (mut roots, mut small_enough) = (0, 0);
     let degree = loop {
-        if distance_of_diagonal(root, n) <= PADE_MAX_NORMS[6] {
+        if diagonal_distance_from_1(root, n) <= PADE_MAX_NORMS[6] {
             next.copy_from_slice(root);
             next.iter_mut().step_by(n + 1).for_each(|v| *v -= 1.0);
             let norm = effective_norm(next, square, power, n);
-            if let Some(degree) = degree_for(norm) {
+            if let Some(degree) = pade_degree_for_norm(norm) {
                 // Another square root is worth its cost if it lowers the degree of the approximant by two.
                 small_enough += 1;
-                if small_enough == 2 || degree_for(0.5 * norm).is_none_or(|halved| degree <= halved + 1) {
+                if small_enough == 2 || pade_degree_for_norm(0.5 * norm).is_none_or(|halved| degree <= halved + 1) {
                     break degree;
                 }
             }
         }
-        if roots == MAX_ROOTS {
+        if roots == MAX_SQUARE_ROOTS {
             break PADE_MAX_NORMS.len();
         }
         if !triangular_square_root(root, next, n) {
@@ -74,27 +74,27 @@ pub(crate) fn triangular_logarithm(t: &[C], log: &mut [C], n: usize, scratch: &m
     (0..n).for_each(|i| x[i * n + i] = root_minus_one(t[i * n + i], roots));
     log.fill(C::ZERO);
     for (node, weight) in gauss_legendre(degree) {
-        add_fraction(x, log, node, weight, column);
+        add_partial_fraction(x, log, node, weight, column);
     }
     let scale = 2f64.powi(roots as i32);
     log.iter_mut().for_each(|v| *v *= scale);
     for i in 0..n {
         log[i * n + i] = t[i * n + i].ln();
         if i + 1 < n {
-            log[(i + 1) * n + i] = element_above_diagonal(t[i * n + i], t[(i + 1) * n + i + 1], t[(i + 1) * n + i]);
+            log[(i + 1) * n + i] = logarithm_above_diagonal(t[i * n + i], t[(i + 1) * n + i + 1], t[(i + 1) * n + i]);
         }
     }
     true
 }
 
 /// Returns the largest distance of a diagonal element from 1: `max |t[i, i] - 1|`.
-fn distance_of_diagonal(t: &[C], n: usize) -> f64 {
+fn diagonal_distance_from_1(t: &[C], n: usize) -> f64 {
     (0..n).map(|i| (t[i * n + i] - 1.0).norm()).fold(0.0, f64::max)
 }
 
 /// Returns the lowest degree of a Padé approximant that is exact to double precision for `norm`. Returns `None` if more square roots are
 /// needed.
-fn degree_for(norm: f64) -> Option<usize> {
+fn pade_degree_for_norm(norm: f64) -> Option<usize> {
     PADE_MAX_NORMS.iter().position(|&limit| norm <= limit).map(|index| index + 1)
 }
 
@@ -159,7 +159,7 @@ fn root_minus_one(a: C, roots: usize) -> C {
 
 /// Adds `weight * (1 + node * x)⁻¹ x` to `log` for an upper triangular `x`, one term of the partial fraction form of the Padé approximant.
 /// `column` is scratch memory of one column.
-fn add_fraction(x: &[C], log: &mut [C], node: f64, weight: f64, column: &mut [C]) {
+fn add_partial_fraction(x: &[C], log: &mut [C], node: f64, weight: f64, column: &mut [C]) {
     let n = column.len();
     for j in 0..n {
         column.copy_from_slice(&x[j * n..(j + 1) * n]);
@@ -194,7 +194,7 @@ fn gauss_legendre(degree: usize) -> impl Iterator<Item = (f64, f64)> {
 
 /// Returns element (0, 1) of the logarithm of the matrix `[[a, t], [0, b]]` (N. J. Higham, "Functions of Matrices", SIAM, 2008, equation
 /// 11.28).
-fn element_above_diagonal(a: C, b: C, t: C) -> C {
+fn logarithm_above_diagonal(a: C, b: C, t: C) -> C {
     let difference = b - a;
     if difference == C::ZERO {
         return t.quotient(a);

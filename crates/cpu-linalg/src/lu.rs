@@ -212,7 +212,7 @@ fn solve_systems<T: Field>(call: &Call, a: &Matrices<T>, b: Option<&Matrices<T>>
             Ok(())
         },
     )?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 /// Computes LU decompositions: both factors packed into one matrix, and the pivots.
@@ -238,7 +238,7 @@ pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
             Ok(())
         },
     )?;
-    call.done([factors.finish(), pivots.finish()])
+    call.done_with_buffers([factors.finish(), pivots.finish()])
 }
 
 /// Computes determinants, or their signs and logarithms.
@@ -268,7 +268,7 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
                 Ok(())
             },
         )?;
-        return call.done([values.finish(), logs.finish()]);
+        return call.done_with_buffers([values.finish(), logs.finish()]);
     }
     batch.for_each(
         chunks,
@@ -280,7 +280,7 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
             Ok(())
         },
     )?;
-    call.done([values.finish()])
+    call.done_with_buffers([values.finish()])
 }
 
 /// Returns `sign` times the product of `values`. If a partial product overflows or underflows, computes the result as the exponential of

@@ -54,32 +54,32 @@ impl<'a, T: Field> Matrices<'a, T> {
 
     /// Copies matrix `n` of the batch to `to`, in column-major order.
     pub(crate) fn copy(&self, n: usize, to: &mut [T]) {
-        self.copy_with(n, self.strides, self.rows, to, |v| v);
+        self.copy_with_strides(n, self.strides, self.rows, to, |v| v);
     }
 
     /// Copies matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`.
     pub(crate) fn copy_converted<U>(&self, n: usize, to: &mut [U], value: impl Fn(T) -> U) {
-        self.copy_with(n, self.strides, self.rows, to, value);
+        self.copy_with_strides(n, self.strides, self.rows, to, value);
     }
 
     /// Copies the transpose of matrix `n` of the batch to `to`, in column-major order.
     pub(crate) fn copy_transposed(&self, n: usize, to: &mut [T]) {
-        self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, |v| v);
+        self.copy_with_strides(n, [self.strides[1], self.strides[0]], self.columns, to, |v| v);
     }
 
     /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order.
     pub(crate) fn copy_adjoint(&self, n: usize, to: &mut [T]) {
-        self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, T::conjugate);
+        self.copy_with_strides(n, [self.strides[1], self.strides[0]], self.columns, to, T::conjugate);
     }
 
     /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order, and converts each element by `value`.
     pub(crate) fn copy_adjoint_converted<U>(&self, n: usize, to: &mut [U], value: impl Fn(T) -> U) {
-        self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, |v| value(v.conjugate()));
+        self.copy_with_strides(n, [self.strides[1], self.strides[0]], self.columns, to, |v| value(v.conjugate()));
     }
 
     /// Copies matrix `n` of the batch to `to`, as columns of `rows` elements, and converts each element by `value`. `down` and `across` are
     /// the source strides along a column and along a row of the copy.
-    fn copy_with<U>(&self, n: usize, [down, across]: [isize; 2], rows: usize, to: &mut [U], value: impl Fn(T) -> U) {
+    fn copy_with_strides<U>(&self, n: usize, [down, across]: [isize; 2], rows: usize, to: &mut [U], value: impl Fn(T) -> U) {
         let start = self.start(n);
         for (block, columns) in to.chunks_mut(rows * TRANSPOSE_BLOCK).enumerate() {
             for first in (0..rows).step_by(TRANSPOSE_BLOCK) {

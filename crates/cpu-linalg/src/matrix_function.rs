@@ -152,5 +152,5 @@ pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call,
         }
         Ok(())
     })?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }

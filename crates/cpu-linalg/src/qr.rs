@@ -35,7 +35,7 @@ fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflection
         team.for_each_block_with(
             right,
             cost,
-            || allocate_scratch("qr", apply_scratch::<T>(rows, block)),
+            || allocate_scratch("qr", reflections_scratch_size::<T>(rows, block)),
             |memory, _, columns| {
                 let stack = MemStack::new(memory);
                 let (left, conj) = (panel.subcols(0, width), Conj::Yes);
@@ -67,7 +67,7 @@ fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_,
     team.for_each_block_with(
         q,
         cost,
-        || allocate_scratch("qr", apply_scratch::<T>(m, block)),
+        || allocate_scratch("qr", reflections_scratch_size::<T>(m, block)),
         |memory, start, mut columns| {
             columns.fill(T::zero());
             let end = start + columns.ncols();
@@ -86,7 +86,7 @@ fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_,
 }
 
 /// Returns the scratch memory for the application of a panel of reflections to one block of columns.
-fn apply_scratch<T: Field>(rows: usize, block: usize) -> StackReq {
+fn reflections_scratch_size<T: Field>(rows: usize, block: usize) -> StackReq {
     apply_block_householder_on_the_left_in_place_scratch::<T>(rows, block, BLOCK_COLUMNS)
         .or(apply_block_householder_transpose_on_the_left_in_place_scratch::<T>(rows, block, BLOCK_COLUMNS))
 }
@@ -147,7 +147,7 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
             })?;
         }
     }
-    call.done(outputs.into_iter().map(Output::finish))
+    call.done_with_buffers(outputs.into_iter().map(Output::finish))
 }
 
 /// Computes the decomposition of each matrix in LAPACK's form: the transpose of the matrix that holds R and the Householder vectors, and
@@ -178,5 +178,5 @@ fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
         }
         Ok(())
     })?;
-    call.done([h, tau].into_iter().map(Output::finish))
+    call.done_with_buffers([h, tau].into_iter().map(Output::finish))
 }

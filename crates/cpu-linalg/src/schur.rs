@@ -32,11 +32,17 @@ const MAX_QZ_RUNS: usize = 20;
 
 /// A double-precision type of matrices with a Schur form.
 pub(crate) trait SchurForm: Field<Base = f64> {
-    /// Returns the memory that [`SchurForm::iterate`] needs for matrices of extent `n`.
+    /// Returns the memory that [`SchurForm::run_qz_iteration`] needs for matrices of extent `n`.
     fn iteration_scratch(n: usize, parameters: GeneralizedSchurParams) -> StackReq;
     /// Replaces the Hessenberg matrix `h` and the identity `p` by the triangular matrices of the QZ iteration. Multiplies `z` by the
     /// transformations of the iteration.
-    fn iterate(h: MatMut<'_, Self>, p: MatMut<'_, Self>, z: MatMut<'_, Self>, stack: &mut MemStack, parameters: GeneralizedSchurParams);
+    fn run_qz_iteration(
+        h: MatMut<'_, Self>,
+        p: MatMut<'_, Self>,
+        z: MatMut<'_, Self>,
+        stack: &mut MemStack,
+        parameters: GeneralizedSchurParams,
+    );
     /// Returns whether `t` is upper triangular, except for separate 2-by-2 blocks on the diagonal of a real matrix.
     fn is_schur_form(t: &[Self], n: usize) -> bool;
     /// Standardises the diagonal blocks of the Schur form `t` as LAPACK does, and applies the rotations to `z`.
@@ -57,7 +63,13 @@ impl SchurForm for f64 {
     }
 
     #[inline(never)]
-    fn iterate(h: MatMut<'_, f64>, p: MatMut<'_, f64>, z: MatMut<'_, f64>, stack: &mut MemStack, parameters: GeneralizedSchurParams) {
+    fn run_qz_iteration(
+        h: MatMut<'_, f64>,
+        p: MatMut<'_, f64>,
+        z: MatMut<'_, f64>,
+        stack: &mut MemStack,
+        parameters: GeneralizedSchurParams,
+    ) {
         let n = h.nrows();
         let (mut re, stack) = stack.make_with(n, |_| 0.0);
         let (mut im, stack) = stack.make_with(n, |_| 0.0);
@@ -135,7 +147,7 @@ impl SchurForm for Complex<f64> {
     }
 
     #[inline(never)]
-    fn iterate(
+    fn run_qz_iteration(
         h: MatMut<'_, Complex<f64>>,
         p: MatMut<'_, Complex<f64>>,
         z: MatMut<'_, Complex<f64>>,
@@ -204,7 +216,7 @@ impl<W: SchurForm> SchurScratch<W> {
                     break;
                 }
                 let [h, identity, basis] = [&mut *t, &mut self.identity, &mut *z].map(|m| MatMut::from_column_major_slice_mut(m, n, n));
-                W::iterate(h, identity, basis, stack, qz_parameters::<W>());
+                W::run_qz_iteration(h, identity, basis, stack, qz_parameters::<W>());
             }
         }
         let is_unit = |i: usize| (self.identity[i * n + i].magnitude() - 1.0).abs() <= UNITARITY_TOLERANCE;
@@ -251,5 +263,5 @@ pub(crate) fn decompose<T: Widen<Wide: SchurForm>>(call: &Call) -> Result<Outcom
         }
         Ok(())
     })?;
-    call.done([t, z].into_iter().map(Output::finish))
+    call.done_with_buffers([t, z].into_iter().map(Output::finish))
 }

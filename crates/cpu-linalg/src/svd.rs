@@ -87,5 +87,5 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
             })?;
         }
     }
-    call.done(outputs.into_iter().map(Output::finish))
+    call.done_with_buffers(outputs.into_iter().map(Output::finish))
 }

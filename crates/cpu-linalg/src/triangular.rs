@@ -75,5 +75,5 @@ pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_
             Ok(())
         },
     )?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }

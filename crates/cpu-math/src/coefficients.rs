@@ -188,7 +188,7 @@ pub const LOG_F64: [f64; 7] = [
     0.14800731001529535,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126; relative error 2^-72.6.
-pub const LOG_TABLED: [f64; 7] = [
+pub const LOG_WITH_TABLE_F64: [f64; 7] = [
     0.3333333333333333,
     -0.25000000000000644,
     0.20000000000151805,
@@ -198,9 +198,9 @@ pub const LOG_TABLED: [f64; 7] = [
     0.11141071585714436,
 ];
 /// Coefficients, lowest degree first, of a polynomial for (log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126, for results in float32; relative error 2^-40.4.
-pub const LOG_WIDE: [f64; 3] = [0.33333333308534585, -0.25000918616364426, 0.20001259832607257];
+pub const LOG_IN_F64_FOR_F32: [f64; 3] = [0.33333333308534585, -0.25000918616364426, 0.20001259832607257];
 /// Coefficients, lowest degree first, of a polynomial for (e^r - 1) / r, |r| <= ln 2 / 2, for results in float32; relative error 2^-34.1.
-pub const EXP_WIDE: [f64; 7] = [
+pub const EXP_IN_F64_FOR_F32: [f64; 7] = [
     0.9999999999781044,
     0.5000000085782988,
     0.16666666904891975,
@@ -212,7 +212,7 @@ pub const EXP_WIDE: [f64; 7] = [
 /// Coefficients, lowest degree first, of a polynomial for m^(-1/3), sqrt(1/2) <= m <= sqrt 2; relative error 2^-14.5.
 pub const CBRT: [f64; 5] = [1.8712517802529964, -1.8486708123881086, 1.5418413930514439, -0.6898472340713028, 0.12539690203761789];
 /// Bit pattern of the least mantissa (a float64 in [1/2, 1)) that `LOG_TABLE` covers.
-pub const LOG_TABLE_FIRST: u64 = 0x3fe6a00000000000;
+pub const LOG_TABLE_FIRST_MANTISSA: u64 = 0x3fe6a00000000000;
 /// Approximate inverses of mantissas, and the negated logarithms of the inverses, indexed by the leading bits of the mantissa.
 pub static LOG_TABLE: [[f64; 2]; 128] = [
     [1.4104695886950196, -0.3439226905716977],

@@ -2,7 +2,7 @@
 //! of `cuprum_cpu_base::simd`. The crate contains scalar functions only. The interface is internal to the backend.
 //!
 //! Functions are generic over the float format ([`real::Real`], [`logarithm::Logarithm`], `power::Power`) and the SIMD level (`simd::Isa`).
-//! They contain no branches (they use `select`) and no calls that are not inlined, except for the scalar functions of `large`. The only
+//! They contain no branches (they use `select`) and no calls that are not inlined, except for the scalar functions of `large_arguments`. The only
 //! table of the vectorised functions is `LOG_TABLE`, whose lookups become gathers. Results, including powers, are within 2 ulps of the
 //! exact value wherever `tests` compares them. `scripts/vmath_coefficients.py` computes the coefficients.
 #![deny(unsafe_code)]
@@ -10,7 +10,7 @@
 mod coefficients;
 mod exponential;
 mod inverse;
-mod large;
+mod large_arguments;
 mod logarithm;
 mod power;
 mod real;
@@ -20,7 +20,7 @@ mod trigonometric;
 
 pub use exponential::{cosh, exp, exp2, expm1, sinh, tanh};
 pub use inverse::{acos, asin, atan, atan2};
-pub use large::{cos_large, is_large, sin_large, tan_large};
+pub use large_arguments::{cos_large, is_large_argument, sin_large, tan_large};
 pub use logarithm::{Logarithm, acosh, asinh, atanh, log, log1p, log2, log10};
 pub use power::{cbrt, hypot, pow};
 pub use real::{Real, two_sum};

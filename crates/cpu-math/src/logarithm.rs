@@ -107,8 +107,8 @@ pub struct TableEntry {
 impl TableEntry {
     #[inline(always)]
     pub fn of(x: f64) -> TableEntry {
-        let (m, n) = split_exponent_from(x, c::LOG_TABLE_FIRST);
-        let shifted = x.to_bits().wrapping_sub(c::LOG_TABLE_FIRST);
+        let (m, n) = split_exponent_from(x, c::LOG_TABLE_FIRST_MANTISSA);
+        let shifted = x.to_bits().wrapping_sub(c::LOG_TABLE_FIRST_MANTISSA);
         let i = (shifted >> (52 - 7)) as usize % c::LOG_TABLE.len();
         let (inverse, log) = (c::LOG_TABLE[i][0], c::LOG_TABLE[i][1]);
         TableEntry { n, m, inverse, log }
@@ -172,7 +172,7 @@ fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: 
 /// Returns the logarithm of any `x` in some base. In that base, `scale_2` is the logarithm of 2, and `scale` is the logarithm of e (`None`:
 /// 1).
 #[inline(always)]
-fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
+fn log_in_base<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let (normal, extra) = x.normalized();
     let log = log_of_normal::<I, T>(normal, None, extra, scale_2, scale);
     with_special_cases(x, x, log)
@@ -190,19 +190,19 @@ fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
 /// Returns the natural logarithm of `x`.
 #[inline(always)]
 pub fn log<I: Isa, T: Logarithm>(x: T) -> T {
-    log_scaled::<I, T>(x, T::LN_2, None)
+    log_in_base::<I, T>(x, T::LN_2, None)
 }
 
 /// Returns the logarithm of `x` to base 2, which is exact for powers of 2.
 #[inline(always)]
 pub fn log2<I: Isa, T: Logarithm>(x: T) -> T {
-    log_scaled::<I, T>(x, [1.0, 0.0], Some(T::LOG2_E))
+    log_in_base::<I, T>(x, [1.0, 0.0], Some(T::LOG2_E))
 }
 
 /// Returns the logarithm of `x` to base 10, which is exact for powers of 10.
 #[inline(always)]
 pub fn log10<I: Isa, T: Logarithm>(x: T) -> T {
-    log_scaled::<I, T>(x, T::LOG10_2, Some(T::LOG10_E))
+    log_in_base::<I, T>(x, T::LOG10_2, Some(T::LOG10_E))
 }
 
 /// Returns `log(1 + u + u_low)` for finite `u > -1`.

@@ -27,12 +27,12 @@ impl Power for f32 {
         let a = a as f64;
         let TableEntry { n, m, inverse, log } = TableEntry::of(a);
         let f = m.madd::<I>(inverse, -1.0);
-        let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_WIDE), -0.5);
+        let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_IN_F64_FOR_F32), -0.5);
         let log = n.madd::<I>(std::f64::consts::LN_2, log + (f * f).madd::<I>(tail, f));
         let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * log_special_cases(a, log)).clamped(-110.0, 95.0);
         let n = (exponent * std::f64::consts::LOG2_E).nearest_integer();
         let r = (-n).madd::<I>(std::f64::consts::LN_2, exponent);
-        (polynomial::<I, f64>(r, &c::EXP_WIDE).madd::<I>(r, 1.0) * n.exp2i()) as f32
+        (polynomial::<I, f64>(r, &c::EXP_IN_F64_FOR_F32).madd::<I>(r, 1.0) * n.exp2i()) as f32
     }
 }
 
@@ -54,7 +54,7 @@ impl Power for f64 {
         let square = half * f;
         let square_low = half.fma::<I>(f, -square);
         let (head, low_3) = fast_two_sum(sum, square);
-        let cube = square * f * (-2.0 * polynomial::<I, f64>(f, &c::LOG_TABLED));
+        let cube = square * f * (-2.0 * polynomial::<I, f64>(f, &c::LOG_WITH_TABLE_F64));
         let small = n.madd::<I>(f64::LN_2[1], low_1) + low_2;
         let low = small + (low_3 + (square_low + (-f).madd::<I>(f_low, f_low))) + cube;
 
@@ -80,7 +80,7 @@ pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
     let shift = select(size < whole, whole, zero);
     let shifted = size + shift;
     let is_whole = shifted - shift == size;
-    let power = T::power::<I>(x.abs(), y).times_odd_sign(x, select(is_whole, shifted, zero));
+    let power = T::power::<I>(x.abs(), y).times_sign_if_odd(x, select(is_whole, shifted, zero));
     // Negative finite `x` has a real power only for integer `y`; -0 and -inf have a real power for every `y`.
     let is_root = (x < zero) & (x >= -T::MAX_FINITE) & !is_whole;
     select(is_root, T::of(f64::NAN), power)

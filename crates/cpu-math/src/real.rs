@@ -23,8 +23,8 @@ pub trait Real:
     const ONE_NEGLIGIBLE_EXPONENT: f64;
     /// Parameters of `hypot`, as exponents of two: the scale, and the upper and lower limit beyond which numbers are scaled.
     const HYPOT_SCALES: [f64; 3];
-    /// The smallest argument of trigonometric functions that needs the reduction of the module `large`.
-    const LARGE_FROM: f64;
+    /// The smallest argument of trigonometric functions that needs the reduction of the module `large_arguments`.
+    const MIN_LARGE_ARGUMENT: f64;
     /// Coefficients of the polynomial of `exp`, lowest degree first (see `coefficients`).
     const EXP_COEFFICIENTS: &'static [f64];
     /// Coefficients of the polynomial of `exp2`, lowest degree first.
@@ -66,7 +66,7 @@ pub trait Real:
     /// Returns `self`, negated if `x` is negative.
     fn times_sign(self, x: Self) -> Self;
     /// Returns `self`, negated if `x` is negative and the bit pattern of `n` is odd.
-    fn times_odd_sign(self, x: Self, n: Self) -> Self;
+    fn times_sign_if_odd(self, x: Self, n: Self) -> Self;
     /// Returns `self`, negated if the quadrant `turn` is the third or fourth.
     fn with_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self;
     /// Returns whether the quadrant `turn` is odd (the second or fourth).
@@ -155,7 +155,7 @@ macro_rules! real {
                 <$t>::from_bits(self.to_bits() ^ (x.to_bits() & (-0.0 as $t).to_bits()))
             }
             #[inline(always)]
-            fn times_odd_sign(self, x: Self, n: Self) -> Self {
+            fn times_sign_if_odd(self, x: Self, n: Self) -> Self {
                 <$t>::from_bits(self.to_bits() ^ (x.to_bits() & n.to_bits() << (<$bits>::BITS - 1)))
             }
             #[inline(always)]
@@ -178,7 +178,7 @@ macro_rules! real {
     (@type ALL_INTEGERS_FROM) => { f64 };
     (@type ONE_NEGLIGIBLE_EXPONENT) => { f64 };
     (@type HYPOT_SCALES) => { [f64; 3] };
-    (@type LARGE_FROM) => { f64 };
+    (@type MIN_LARGE_ARGUMENT) => { f64 };
     (@type $name:ident) => { &'static [f64] };
 }
 
@@ -189,7 +189,7 @@ real!(f32, u32, 23, 127.0, fma_with_exact_product_f32, {
     ALL_INTEGERS_FROM = 8_388_608.0;
     ONE_NEGLIGIBLE_EXPONENT = 30.0;
     HYPOT_SCALES = [90.0, 63.0, -50.0];
-    LARGE_FROM = 1e5;
+    MIN_LARGE_ARGUMENT = 1e5;
     EXP_COEFFICIENTS = &c::EXP_F32;
     EXP2_COEFFICIENTS = &c::EXP2_F32;
     SINH_COEFFICIENTS = &c::SINH_F32;
@@ -207,7 +207,7 @@ real!(f64, u64, 52, 1023.0, fma_with_exact_product_f64, {
     ALL_INTEGERS_FROM = 4_503_599_627_370_496.0;
     ONE_NEGLIGIBLE_EXPONENT = 60.0;
     HYPOT_SCALES = [600.0, 511.0, -450.0];
-    LARGE_FROM = 1e9;
+    MIN_LARGE_ARGUMENT = 1e9;
     EXP_COEFFICIENTS = &c::EXP_F64;
     EXP2_COEFFICIENTS = &c::EXP2_F64;
     SINH_COEFFICIENTS = &c::SINH_F64;

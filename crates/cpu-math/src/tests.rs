@@ -4,7 +4,7 @@
 use std::f64::consts as k;
 
 use astro_float_num::{BigFloat, Consts, RoundingMode};
-use cuprum_cpu_base::simd::{FillLoop, Isa, Level, fill_at, level};
+use cuprum_cpu_base::simd::{FillLoop, Isa, Level, fill_at_level, level};
 
 /// Returns the SIMD levels that this processor and this build support.
 fn levels() -> impl Iterator<Item = Level> {
@@ -42,7 +42,7 @@ macro_rules! cases {
             }
             Case {
                 name: stringify!($name),
-                run: |level, a, b, out| fill_at(level, Body(a, b), out),
+                run: |level, a, b, out| fill_at_level(level, Body(a, b), out),
                 binary: [$(stringify!($arg)),+].len() == 2,
                 max_ulp: $max_ulp,
             }
@@ -56,13 +56,13 @@ macro_rules! cases {
 /// A loop body that evaluates a trigonometric function as the backend's loops do, with the scalar function for large arguments.
 macro_rules! with_large {
     (sin, $a:ident) => {
-        if super::is_large($a) { super::sin_large($a) } else { super::sin::<I, _>($a) }
+        if super::is_large_argument($a) { super::sin_large($a) } else { super::sin::<I, _>($a) }
     };
     (cos, $a:ident) => {
-        if super::is_large($a) { super::cos_large($a) } else { super::cos::<I, _>($a) }
+        if super::is_large_argument($a) { super::cos_large($a) } else { super::cos::<I, _>($a) }
     };
     (tan, $a:ident) => {
-        if super::is_large($a) { super::tan_large($a) } else { super::tan::<I, _>($a) }
+        if super::is_large_argument($a) { super::tan_large($a) } else { super::tan::<I, _>($a) }
     };
 }
 

@@ -1,5 +1,5 @@
 //! Sine, cosine and tangent. The argument is reduced to `x = n pi/2 + r` with `|r| <= pi/4` by Cody and Waite's method ("Software Manual
-//! for the Elementary Functions", 1980) with fused products. The module `large` handles arguments from `Real::LARGE_FROM` on.
+//! for the Elementary Functions", 1980) with fused products. The module `large_arguments` handles arguments from `Real::MIN_LARGE_ARGUMENT` on.
 
 use cuprum_cpu_base::simd::Isa;
 
@@ -50,21 +50,21 @@ pub fn tan_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     divide_pairs::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
 }
 
-/// Returns `sin x` for `|x| < Real::LARGE_FROM`.
+/// Returns `sin x` for `|x| < Real::MIN_LARGE_ARGUMENT`.
 #[inline(always)]
 pub fn sin<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
     sin_at::<I, T>(turn, r, low).times_sign(x)
 }
 
-/// Returns `cos x` for `|x| < Real::LARGE_FROM`.
+/// Returns `cos x` for `|x| < Real::MIN_LARGE_ARGUMENT`.
 #[inline(always)]
 pub fn cos<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
     sin_at::<I, T>(T::next_quadrant(turn), r, low)
 }
 
-/// Returns `tan x` for `|x| < Real::LARGE_FROM`.
+/// Returns `tan x` for `|x| < Real::MIN_LARGE_ARGUMENT`.
 #[inline(always)]
 pub fn tan<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());

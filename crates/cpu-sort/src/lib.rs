@@ -6,18 +6,18 @@
 
 mod coding;
 mod complex;
-mod count;
+mod counting_sort;
 mod key;
 mod network;
 mod partition;
 mod radix;
 mod record;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no registers for it"))]
+mod register_sort;
 #[cfg(target_arch = "x86_64")]
 mod registers;
 mod rows;
 pub mod search;
 pub mod sort;
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no registers for it"))]
-mod vector;
 
 pub use self::key::Ordered;

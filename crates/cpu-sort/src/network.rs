@@ -9,9 +9,9 @@ pub(super) const LANES: usize = 16;
 
 /// Sorts each column by Batcher's odd-even merge sort (K. E. Batcher, "Sorting networks and their applications", AFIPS 1968). Handles
 /// any length, as in Knuth, TAOCP 3, 5.2.2, algorithm M.
-pub(super) struct SortColumns<'a, R>(pub &'a mut [[R; LANES]]);
+pub(super) struct SortColumnsLoop<'a, R>(pub &'a mut [[R; LANES]]);
 
-impl<R: Record> Loop for SortColumns<'_, R> {
+impl<R: Record> Loop for SortColumnsLoop<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run(self) {

@@ -12,7 +12,7 @@ use cuprum_cpu_base::views::HostVec;
 
 use crate::partition::{Buckets, Digit, DigitCounts, RecordSource, partition};
 use crate::record::Record;
-use crate::vector::{self, SelectNth, SortRows};
+use crate::register_sort::{self, SelectNth, SortRows};
 
 /// Maximum number of records in one task. [`sort_records`] sorts up to this many records on one thread, without splitting them into
 /// buckets.
@@ -116,7 +116,7 @@ pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], index_b
         sink.write_records(blocks.sort(records, index_bits));
         return Ok(());
     }
-    let ends = threads::map(records.chunks(MAX_SERIAL_RECORDS), records.len(), || (), |_, part| dispatch(RecordExtremes(part)))?;
+    let ends = threads::map(records.chunks(MAX_SERIAL_RECORDS), records.len(), || (), |_, part| dispatch(RecordExtremesLoop(part)))?;
     let ends = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     if ends.1.distance_bits(ends.0.without_index(index_bits), index_bits) == 0 {
         write_sorted(records, sink);
@@ -187,9 +187,9 @@ fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usiz
 }
 
 /// Runs [`Record::extremes`] at the processor's SIMD level.
-struct RecordExtremes<'a, R>(&'a [R]);
+struct RecordExtremesLoop<'a, R>(&'a [R]);
 
-impl<R: Record> Loop for RecordExtremes<'_, R> {
+impl<R: Record> Loop for RecordExtremesLoop<'_, R> {
     type Output = (R, R);
     #[inline(always)]
     fn run(self) -> (R, R) {
@@ -209,7 +209,7 @@ pub(super) struct BlockSorter<R> {
 impl<R: Record> BlockSorter<R> {
     /// Allocates buffers for blocks of up to `longest` records.
     pub fn new(longest: usize) -> BlockSorter<R> {
-        let in_registers = vector::max_len_without_scratch::<R>(longest).unwrap_or(MIN_RADIX_LEN - 1);
+        let in_registers = register_sort::max_len_without_scratch::<R>(longest).unwrap_or(MIN_RADIX_LEN - 1);
         let scratch = if longest <= in_registers { HostVec::default() } else { HostVec::new(longest).unwrap_or_default() };
         BlockSorter { scratch, buckets: None }
     }
@@ -217,13 +217,13 @@ impl<R: Record> BlockSorter<R> {
     /// Sorts each row of `len` records of `block` in SIMD registers. Returns `false` without sorting if no registers hold the record type,
     /// or if other sorts are faster for rows of this length.
     pub fn sort_rows(&mut self, block: &mut [R], len: usize) -> bool {
-        vector::max_len_without_scratch::<R>(len).is_some()
+        register_sort::max_len_without_scratch::<R>(len).is_some()
             && R::run_at_level(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()
     }
 
     /// Moves the record with index `nth` in sorted order to that index. No greater record is before it and no lesser record after it.
     pub fn select_nth(&mut self, block: &mut [R], nth: usize) {
-        let is_done = vector::max_len_without_scratch::<R>(block.len()).is_some()
+        let is_done = register_sort::max_len_without_scratch::<R>(block.len()).is_some()
             && R::run_at_level(level(), SelectNth { keys: &mut *block, nth, scratch: self.scratch.records() }).is_some();
         if !is_done {
             block.select_nth_unstable(nth);
@@ -242,7 +242,7 @@ impl<R: Record> BlockSorter<R> {
             return block;
         }
         let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << MAX_DIGIT_BITS]));
-        let (least, greatest) = dispatch(RecordExtremes(block));
+        let (least, greatest) = dispatch(RecordExtremesLoop(block));
         let base = least.without_index(index_bits);
         let bits = greatest.distance_bits(base, index_bits);
         let sorted = bits.min(len.ilog2() + EXTRA_SORTED_BITS);

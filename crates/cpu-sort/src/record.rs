@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::vector::RegisterKey;
+use crate::register_sort::RegisterKey;
 
 /// A sort record. Records compare by key, then by index, so that any sort of them is stable.
 pub(super) trait Record: Pod + Ord + Default + Send + Sync + RegisterKey {

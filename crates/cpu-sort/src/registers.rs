@@ -1,4 +1,4 @@
-//! AVX2 and AVX-512 registers of sort keys, which implement the trait `Simd` of the module `vector`.
+//! AVX2 and AVX-512 registers of sort keys, which implement the trait `Simd` of the module `register_sort`.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use cuprum_cpu_base::simd::{self, Level};
 
-use crate::vector::{MAX_LANES, RegisterKey, RegisterLoop, Simd};
+use crate::register_sort::{MAX_LANES, RegisterKey, RegisterLoop, Simd};
 
 /// Returns whether the compare-exchange of lanes `lane` and `lane ^ mask` leaves the greater key in `lane`.
 const fn keeps_greater_key(lane: usize, mask: usize) -> bool {
@@ -14,7 +14,7 @@ const fn keeps_greater_key(lane: usize, mask: usize) -> bool {
 }
 
 /// Returns a bit mask of the lanes for which [`keeps_greater_key`] holds with this `mask`.
-const fn upper_lanes(mask: usize) -> u16 {
+const fn greater_key_lanes(mask: usize) -> u16 {
     let (mut lanes, mut lane) = (0, 0);
     while lane < MAX_LANES {
         lanes |= (keeps_greater_key(lane, mask) as u16) << lane;
@@ -32,7 +32,7 @@ macro_rules! avx512 {
         struct $name {
             /// Permutation indices that reverse groups of 8 and of 16 lanes.
             mirrors: [__m512i; 2],
-            /// The bit masks `upper_lanes(1)`, `upper_lanes(2)`, `upper_lanes(4)` and `upper_lanes(8)`.
+            /// The bit masks `greater_key_lanes(1)`, `greater_key_lanes(2)`, `greater_key_lanes(4)` and `greater_key_lanes(8)`.
             upper: [$mask_type; 4],
         }
 
@@ -44,7 +44,7 @@ macro_rules! avx512 {
                 // `black_box` hides the constants. Without `black_box`, the compiler replaces a shuffle and a blend with two longer
                 // shuffles.
                 // SAFETY: the caller guarantees that the processor has AVX-512, the only requirement of these intrinsics.
-                black_box(unsafe { $name { mirrors: $mirrors, upper: const { [upper_lanes(1) as $mask_type, upper_lanes(2) as $mask_type, upper_lanes(4) as $mask_type, upper_lanes(8) as $mask_type] } } })
+                black_box(unsafe { $name { mirrors: $mirrors, upper: const { [greater_key_lanes(1) as $mask_type, greater_key_lanes(2) as $mask_type, greater_key_lanes(4) as $mask_type, greater_key_lanes(8) as $mask_type] } } })
             }
 
             /// Returns a mask of the first `count` lanes.
@@ -106,12 +106,12 @@ macro_rules! avx512 {
                 }
             }
             #[inline(always)]
-            unsafe fn load_all(self, from: *const $key) -> __m512i {
+            unsafe fn load_register(self, from: *const $key) -> __m512i {
                 // SAFETY: this value proves AVX-512; the caller guarantees that `from` has `LANES` keys.
                 unsafe { _mm512_loadu_si512(from.cast()) }
             }
             #[inline(always)]
-            unsafe fn store_all(self, keys: __m512i, to: *mut $key) {
+            unsafe fn store_register(self, keys: __m512i, to: *mut $key) {
                 // SAFETY: this value proves AVX-512; the caller guarantees that `to` is valid for `LANES` keys.
                 unsafe { _mm512_storeu_si512(to.cast(), keys) }
             }
@@ -182,7 +182,7 @@ macro_rules! avx2 {
         struct $name {
             /// Mask whose bits are inverted in keys, so that the signed comparisons of AVX2 give the unsigned order.
             order: __m256i,
-            /// Vector masks that select the lanes of the bit masks `upper_lanes(1)`, `upper_lanes(2)` and `upper_lanes(4)`.
+            /// Vector masks that select the lanes of the bit masks `greater_key_lanes(1)`, `greater_key_lanes(2)` and `greater_key_lanes(4)`.
             upper: [__m256i; 3],
         }
 
@@ -222,7 +222,7 @@ macro_rules! avx2 {
                 // SAFETY: this value proves AVX2; the mask limits the load to the `from.len()` keys of the slice.
                 unsafe {
                     if from.len() >= $lanes {
-                        return self.load_all(from.as_ptr());
+                        return self.load_register(from.as_ptr());
                     }
                     let first = self.first_lanes(from.len());
                     let missing = _mm256_xor_si256(first, $set(-1));
@@ -234,7 +234,7 @@ macro_rules! avx2 {
                 // SAFETY: this value proves AVX2; the mask limits the store to the `to.len()` keys of the slice.
                 unsafe {
                     if to.len() >= $lanes {
-                        return self.store_all(keys, to.as_mut_ptr());
+                        return self.store_register(keys, to.as_mut_ptr());
                     }
                     $store(to.as_mut_ptr().cast(), self.first_lanes(to.len()), _mm256_xor_si256(keys, self.order))
                 }
@@ -270,12 +270,12 @@ macro_rules! avx2 {
                 }
             }
             #[inline(always)]
-            unsafe fn load_all(self, from: *const $key) -> __m256i {
+            unsafe fn load_register(self, from: *const $key) -> __m256i {
                 // SAFETY: this value proves AVX2; the caller guarantees that `from` has `LANES` keys.
                 unsafe { _mm256_xor_si256(_mm256_loadu_si256(from.cast()), self.order) }
             }
             #[inline(always)]
-            unsafe fn store_all(self, keys: __m256i, to: *mut $key) {
+            unsafe fn store_register(self, keys: __m256i, to: *mut $key) {
                 // SAFETY: this value proves AVX2; the caller guarantees that `to` is valid for `LANES` keys.
                 unsafe { _mm256_storeu_si256(to.cast(), _mm256_xor_si256(keys, self.order)) }
             }

@@ -8,13 +8,13 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::HostVec;
 
 use crate::coding::{ClosureDecoder, Decode, INDEX_MASK, KeyCoder, KeyOrder, original_element};
-use crate::count;
+use crate::counting_sort;
 use crate::key::{Real, Unsigned};
-use crate::network::{LANES, SortColumns};
+use crate::network::{LANES, SortColumnsLoop};
 use crate::partition::RecordSource;
 use crate::radix::{self, BlockSorter, MAX_SERIAL_RECORDS, SortSink};
 use crate::record::{KeyIndexPair, Record};
-use crate::vector::{self, MAX_LANES};
+use crate::register_sort::{self, MAX_LANES};
 
 /// Approximate cost of sorting one element, in elementary operations.
 const COST_PER_ELEMENT: usize = 16;
@@ -91,7 +91,7 @@ fn max_serial_row<T: Real>(rows: Rows, results: &SortOutputs<T>) -> usize {
     // Elements of 1 and 2 bytes are sorted by counting instead of in registers. A 64-bit key together with its index does not fit a SIMD
     // lane.
     let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.indices.is_none());
-    if !is_whole || !is_fit || vector::max_len_without_scratch::<u64>(MAX_SERIAL_RECORDS + 1).is_none() {
+    if !is_whole || !is_fit || register_sort::max_len_without_scratch::<u64>(MAX_SERIAL_RECORDS + 1).is_none() {
         return MAX_SERIAL_RECORDS;
     }
     match threads::max_threads() {
@@ -285,7 +285,9 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     results: SortOutputs<T>,
 ) -> Result<()> {
     let longest = match rows {
-        Rows::Uniform(len) if results.nth.is_none() && results.keep > len / 4 && vector::max_len_without_scratch::<R>(len).is_some() => {
+        Rows::Uniform(len)
+            if results.nth.is_none() && results.keep > len / 4 && register_sort::max_len_without_scratch::<R>(len).is_some() =>
+        {
             return sort_in_registers(from, len, record, decoder, results);
         }
         Rows::Uniform(len) if (2..=R::MAX_NETWORK_LEN).contains(&len) && results.keep > len / 4 => {
@@ -342,9 +344,9 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
             for (from, results) in from.chunks(rows * len).zip(results.split_into_rows(rows)) {
                 let Some(records) = scratch.records().get_mut(..from.len()) else { return };
                 let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
-                dispatch(EncodeRecords { from, run, record, records: &mut *records });
+                dispatch(EncodeRecordsLoop { from, run, record, records: &mut *records });
                 blocks.sort_rows(records, len);
-                dispatch(DecodeRows { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
+                dispatch(DecodeRowsLoop { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
             }
         },
     );
@@ -353,18 +355,18 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
 
 /// Encodes the elements of rows of `run` elements as records. The index passed to `record` is the element's index in its row. The loop owns
 /// the captures of `record`, so the compiler knows that `records` does not overlap the captures.
-struct EncodeRecords<'a, T, R, F> {
+struct EncodeRecordsLoop<'a, T, R, F> {
     from: &'a [T],
     run: usize,
     record: F,
     records: &'a mut [R],
 }
 
-impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for EncodeRecords<'_, T, R, F> {
+impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for EncodeRecordsLoop<'_, T, R, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let EncodeRecords { from, run, record, records } = self;
+        let EncodeRecordsLoop { from, run, record, records } = self;
         let mut start = 0;
         while start < from.len().min(records.len()) {
             let (from, records) = (&from[start..start + run], &mut records[start..start + run]);
@@ -378,7 +380,7 @@ impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for EncodeRecords<'_, T, R, F> {
 
 /// Decodes the first `keep` records (see [`SortOutputs`]) of each row of `run` records. The loop owns the decoder, so the compiler knows
 /// that the outputs do not overlap the captures of the decoder's closures.
-struct DecodeRows<'a, T, R, D> {
+struct DecodeRowsLoop<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],
     run: usize,
@@ -386,11 +388,11 @@ struct DecodeRows<'a, T, R, D> {
     decoder: D,
 }
 
-impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRows<'_, T, R, D> {
+impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRowsLoop<'_, T, R, D> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let DecodeRows { records, from, run, results: SortOutputs { keep, base, mut values, mut indices, .. }, decoder } = self;
+        let DecodeRowsLoop { records, from, run, results: SortOutputs { keep, base, mut values, mut indices, .. }, decoder } = self;
         let (mut start, mut to) = (0, 0);
         while start < from.len().min(records.len()) {
             let (from, records) = (&from[start..start + run], &records[start..start + keep]);
@@ -428,7 +430,7 @@ fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
                     column[lane] = record(v, i);
                 }
             }
-            dispatch(SortColumns(columns));
+            dispatch(SortColumnsLoop(columns));
             for (lane, (row, results)) in from.chunks_exact(len).zip(results.split_into_rows(1)).enumerate() {
                 records.iter_mut().zip(columns.iter()).for_each(|(record, column)| *record = column[lane]);
                 DecodingSink { row, results, decoder }.write_records(records);
@@ -438,9 +440,9 @@ fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
 }
 
 /// Loop that returns the least and the greatest key of the elements. The closure returns the key of an element.
-struct KeyExtremes<'a, T, K>(&'a [T], K);
+struct KeyExtremesLoop<'a, T, K>(&'a [T], K);
 
-impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for KeyExtremes<'_, T, K> {
+impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for KeyExtremesLoop<'_, T, K> {
     type Output = (U, U);
     #[inline(always)]
     fn run(self) -> (U, U) {
@@ -455,7 +457,7 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for KeyExtremes<'_, T, K> {
 fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let with_indices = results.indices.is_some();
     let key = move |v: T| order.to_ascending(if with_indices { v.key() } else { v.bitwise_key() });
-    let ends = threads::map(row.chunks(MAX_SERIAL_RECORDS), row.len(), || (), |_, part| dispatch(KeyExtremes(part, key)))?;
+    let ends = threads::map(row.chunks(MAX_SERIAL_RECORDS), row.len(), || (), |_, part| dispatch(KeyExtremesLoop(part, key)))?;
     let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     let range = greatest.to_u64() - least.to_u64();
     let first = order.to_ascending(if order.descending { greatest } else { least });
@@ -463,9 +465,9 @@ fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -
     if with_indices {
         return sort_long_row_with_indices(row, coder, range, results);
     }
-    if range < count::MAX_KEY_RANGE {
+    if range < counting_sort::MAX_KEY_RANGE {
         let of_key = |key: usize| coder.decode::<T>(key as u64);
-        return count::counting_sort(
+        return counting_sort::counting_sort(
             row,
             range as usize + 1,
             |v| coder.encode(v.bitwise_key()) as usize,

@@ -28,10 +28,10 @@ pub fn run(call: &Call) -> Result<Outcome> {
     with_dtype!(sorted.dtype(), T => match result {
         SearchResult::BeforeEqual => search_sorted::<T>(sorted.typed(), values.typed(), false, out.typed()),
         SearchResult::AfterEqual => search_sorted::<T>(sorted.typed(), values.typed(), true, out.typed()),
-        SearchResult::IsFound => find_equal::<T>(sorted.typed(), values.typed(), true, out.typed()),
-        SearchResult::IsMissing => find_equal::<T>(sorted.typed(), values.typed(), false, out.typed()),
+        SearchResult::IsFound => test_membership::<T>(sorted.typed(), values.typed(), true, out.typed()),
+        SearchResult::IsMissing => test_membership::<T>(sorted.typed(), values.typed(), false, out.typed()),
     });
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 fn search_sorted<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {
@@ -42,7 +42,7 @@ fn search_sorted<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out:
 }
 
 /// Writes to `out`, for each of `values`, `found` if `sorted` has an equal element, and the opposite of `found` if not.
-fn find_equal<T: Ordered>(sorted: &[T], values: &[T], found: bool, out: &mut [bool]) {
+fn test_membership<T: Ordered>(sorted: &[T], values: &[T], found: bool, out: &mut [bool]) {
     for_each_task(sorted, values, out, |values, out| {
         let mut indices = [0; INTERLEAVED_SEARCHES];
         for (values, out) in values.chunks(INTERLEAVED_SEARCHES).zip(out.chunks_mut(INTERLEAVED_SEARCHES)) {

@@ -1,8 +1,8 @@
 //! Kernel of the family `Sort`: sorts rows and segments in NumPy's order, and returns values, indices or both.
 //!
 //! Elements are mapped to unsigned integers of the same order (`key`) and combined with their indices if indices are requested. The
-//! resulting records are sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among
-//! threads. Long rows whose keys have a small range are sorted by counting (`count`), and very short rows may use a sorting network
+//! resulting records are sorted by a quicksort in SIMD registers (`register_sort`) or a radix sort (`radix`), which splits long rows among
+//! threads. Long rows whose keys have a small range are sorted by counting (`counting_sort`), and very short rows may use a sorting network
 //! (`network`). Sorted records of real numbers are mapped back to elements, so no gather of values is needed. Complex values are gathered
 //! by their sorted indices (`complex`).
 
@@ -74,7 +74,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
             T::sort_rows(elements.typed(), Rows::Uniform(len), *descending, results)?
         });
     }
-    call.done(outputs.into_iter().map(Output::finish))
+    call.done_with_buffers(outputs.into_iter().map(Output::finish))
 }
 
 /// Executes `call`, which sorts each segment of an array separately. Writes indices in place of values if `indices` is true.
@@ -92,5 +92,5 @@ fn sort_segments(call: &Call, indices: bool) -> Result<Outcome> {
         let results = SortOutputs { keep: elements.len(), base: 0, nth: None, values, indices };
         T::sort_rows(elements.typed(), Rows::Offsets(offsets), false, results)?
     });
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }

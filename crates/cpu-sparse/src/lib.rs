@@ -5,12 +5,12 @@
 //! `cuprum-backend-cpu` and changes with it.
 #![forbid(unsafe_code)]
 
+mod dense_product;
 mod element;
 mod index;
 mod matrix;
-mod multiply;
-mod product;
-mod sample;
+mod sampled_product;
+mod sparse_product;
 mod triangular;
 
 use cuprum_core::call::Sparse;
@@ -27,32 +27,32 @@ pub fn run(call: &Call) -> Result<Outcome> {
     };
     // Sums and products of signed and unsigned integers have the same bits, so signed integers use the unsigned code.
     match unsigned_dtype(values.dtype()) {
-        DType::Bool => run_for::<bool>(call, request, indices.dtype()),
-        DType::U8 => run_for::<u8>(call, request, indices.dtype()),
-        DType::U16 => run_for::<u16>(call, request, indices.dtype()),
-        DType::U32 => run_for::<u32>(call, request, indices.dtype()),
-        DType::U64 => run_for::<u64>(call, request, indices.dtype()),
-        DType::F32 => run_for::<f32>(call, request, indices.dtype()),
-        DType::F64 => run_for::<f64>(call, request, indices.dtype()),
-        DType::C64 => run_for::<Complex<f32>>(call, request, indices.dtype()),
-        DType::C128 => run_for::<Complex<f64>>(call, request, indices.dtype()),
+        DType::Bool => run_for_dtype::<bool>(call, request, indices.dtype()),
+        DType::U8 => run_for_dtype::<u8>(call, request, indices.dtype()),
+        DType::U16 => run_for_dtype::<u16>(call, request, indices.dtype()),
+        DType::U32 => run_for_dtype::<u32>(call, request, indices.dtype()),
+        DType::U64 => run_for_dtype::<u64>(call, request, indices.dtype()),
+        DType::F32 => run_for_dtype::<f32>(call, request, indices.dtype()),
+        DType::F64 => run_for_dtype::<f64>(call, request, indices.dtype()),
+        DType::C64 => run_for_dtype::<Complex<f32>>(call, request, indices.dtype()),
+        DType::C128 => run_for_dtype::<Complex<f64>>(call, request, indices.dtype()),
         other => decline!("values of {other}"),
     }
 }
 
-fn run_for<T: SparseElement>(call: &Call, request: &Sparse, index: DType) -> Result<Outcome> {
+fn run_for_dtype<T: SparseElement>(call: &Call, request: &Sparse, index: DType) -> Result<Outcome> {
     match index {
-        DType::I32 => run_indexed::<T, i32>(call, request),
-        DType::I64 => run_indexed::<T, i64>(call, request),
+        DType::I32 => run_for_index_type::<T, i32>(call, request),
+        DType::I64 => run_for_index_type::<T, i64>(call, request),
         other => decline!("indices of {other}"),
     }
 }
 
-fn run_indexed<T: SparseElement, I: Index>(call: &Call, request: &Sparse) -> Result<Outcome> {
+fn run_for_index_type<T: SparseElement, I: Index>(call: &Call, request: &Sparse) -> Result<Outcome> {
     match *request {
-        Sparse::Multiply => multiply::run::<T, I>(call),
-        Sparse::Product { columns } => product::run::<T, I>(call, columns),
-        Sparse::Sample => sample::run::<T, I>(call),
+        Sparse::Multiply => dense_product::run::<T, I>(call),
+        Sparse::Product { columns } => sparse_product::run::<T, I>(call, columns),
+        Sparse::Sample => sampled_product::run::<T, I>(call),
         Sparse::SolveTriangular { triangle, unit_diagonal } => triangular::run::<T, I>(call, triangle, unit_diagonal),
     }
 }

@@ -14,17 +14,17 @@ const TASK_ELEMENTS: usize = 1 << 13;
 
 /// The sparsity structure of a matrix in CSR format. The constructor checks `indptr`.
 #[derive(Clone, Copy)]
-pub(crate) struct Structure<'a, I> {
+pub(crate) struct CsrStructure<'a, I> {
     pub indptr: &'a [I],
     pub indices: &'a [I],
 }
 
-impl<'a, I: Index> Structure<'a, I> {
+impl<'a, I: Index> CsrStructure<'a, I> {
     /// Returns the structure of a matrix.
     ///
     /// # Errors
     /// Numbers in `indptr` that decrease or are out of bounds.
-    pub fn new(op: &'static str, indptr: &'a StoredArray, indices: &'a StoredArray) -> Result<Structure<'a, I>> {
+    pub fn new(op: &'static str, indptr: &'a StoredArray, indices: &'a StoredArray) -> Result<CsrStructure<'a, I>> {
         let (indptr, indices) = (Elements::contiguous(indptr)?.typed::<I>(), Elements::contiguous(indices)?.typed::<I>());
         let ([first, ..], [.., last]) = (indptr, indptr) else { return Err(Error::value(op, "indptr has no elements")) };
         let is_sorted = indptr.windows(2).fold(true, |sorted, pair| sorted & (pair[0] <= pair[1]));
@@ -32,7 +32,7 @@ impl<'a, I: Index> Structure<'a, I> {
             let message = format!("indptr must not decrease, from 0 to at most {}, the number of indices", indices.len());
             return Err(Error::value(op, message));
         }
-        Ok(Structure { indptr, indices })
+        Ok(CsrStructure { indptr, indices })
     }
 
     /// Returns the number of rows.
@@ -79,11 +79,11 @@ impl<'a, I: Index> Structure<'a, I> {
 }
 
 /// Record of the first out-of-bounds column index that any thread found.
-pub(crate) struct OutOfBounds(OnceLock<i64>);
+pub(crate) struct OutOfBoundsRecord(OnceLock<i64>);
 
-impl OutOfBounds {
-    pub fn new() -> OutOfBounds {
-        OutOfBounds(OnceLock::new())
+impl OutOfBoundsRecord {
+    pub fn new() -> OutOfBoundsRecord {
+        OutOfBoundsRecord(OnceLock::new())
     }
 
     /// Returns whether all of `indices` are in `0..size`. If not, records an index that is out of bounds.
@@ -103,7 +103,7 @@ impl OutOfBounds {
         }
     }
 
-    /// Returns an error if [`OutOfBounds::check`] has recorded an index. `size` is the number of columns, for the message.
+    /// Returns an error if [`OutOfBoundsRecord::check`] has recorded an index. `size` is the number of columns, for the message.
     pub fn result(&self, op: &'static str, size: usize) -> Result<()> {
         match self.0.get() {
             Some(&index) => Err(Error::Index { op, index, axis: 1, size }),

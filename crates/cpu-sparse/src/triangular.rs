@@ -7,7 +7,7 @@ use cuprum_cpu_base::views::{Elements, Output};
 
 use crate::element::SparseElement;
 use crate::index::Index;
-use crate::matrix::Structure;
+use crate::matrix::CsrStructure;
 
 /// Solves a triangular system for all columns of the right-hand side.
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, triangle: Triangle, unit_diagonal: bool) -> Result<Outcome> {
@@ -16,7 +16,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, triangle: Triangle, u
         decline!("values of {}", b.dtype());
     }
     let width = b.shape().get(1).copied().unwrap_or(1);
-    let structure = Structure::<I>::new(name, indptr, indices)?;
+    let structure = CsrStructure::<I>::new(name, indptr, indices)?;
     let (values, b) = (Elements::contiguous(values)?.typed::<T>(), Elements::contiguous(b)?.typed::<T>());
     let mut output = Output::allocate(call, 0)?;
     let x = output.elements_mut()?.typed::<T>();
@@ -55,5 +55,5 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, triangle: Triangle, u
             sums.iter_mut().zip(right).for_each(|(sum, &b)| *sum = b.minus(*sum).divided_by(diagonal));
         }
     }
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }

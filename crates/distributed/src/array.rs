@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 use crate::buffer::{ShardedBuffer, array_over_parts};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, PartialOp, Placement, Placements, check_placements};
-use crate::redistribute::{dense, redistribute, redistribute_view, resolve_along};
-use crate::views::{HeldView, ViewMap, local_parts, natural_cuts};
+use crate::redistribute::{redistribute, redistribute_view, resolve_partial_along, to_c_contiguous};
+use crate::views::{HeldView, ViewMap, divided_axes_of_view, local_parts};
 
 /// Sharding of arrays, as methods of [`NdArray`].
 pub trait ShardedArray: Sized {
@@ -108,9 +108,9 @@ impl ShardedArray for NdArray {
         let stored = self.stored()?;
         let parts = match ShardedBuffer::of(&stored) {
             Some(buffer) if buffer.distribution.is_partial() && stored.layout().is_c_contiguous() => buffer.parts.clone(),
-            _ => local_parts(mesh, &stored, &natural_cuts(mesh, &stored))?,
+            _ => local_parts(mesh, &stored, &divided_axes_of_view(mesh, &stored))?,
         };
-        mesh.engine().settle()?;
+        mesh.engine().wait_for_exchanges()?;
         Ok(parts.into_iter().map(NdArray::from).collect())
     }
 }
@@ -121,9 +121,9 @@ fn with_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Resu
     let settled: Placements = placements.iter().map(|p| if is_pending(p) { Placement::Replicate } else { *p }).collect();
     let stored = array.stored()?;
     if let Some(view) = HeldView::of(&stored).filter(|_| !has_shape_of_buffer(&stored)) {
-        return with_pending(mesh, redistribute_view(&view, &settled)?, placements);
+        return with_pending_reductions(mesh, redistribute_view(&view, &settled)?, placements);
     }
-    let stored = stored_by_axes(&stored, mesh)?;
+    let stored = to_array_shaped_buffer(&stored, mesh)?;
     let Some(buffer) = ShardedBuffer::of(&stored) else {
         return Err(Error::Device { op: "reshard", message: format!("the array is on {}, not on a mesh", array.device()) });
     };
@@ -136,14 +136,14 @@ fn with_placements(array: &NdArray, mesh: Mesh, placements: &Placements) -> Resu
         _ => None,
     });
     let is_free = |axis: &usize| (0..placements.len()).all(|m| buffer.distribution.sharded_axis(m) != Some(*axis));
-    let resolved = resolve_along(buffer, scattered.filter(is_free))?;
+    let resolved = resolve_partial_along(buffer, scattered.filter(is_free))?;
     let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
-    with_pending(mesh, redistribute(source, &settled)?, placements)
+    with_pending_reductions(mesh, redistribute(source, &settled)?, placements)
 }
 
 /// Returns `settled`, an array without pending reductions, with the partial placements in `placements`. The other placements of `settled`
 /// must equal those in `placements`.
-fn with_pending(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Result<NdArray> {
+fn with_pending_reductions(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Result<NdArray> {
     if !placements.iter().any(|p| matches!(p, Placement::Partial(_))) {
         return Ok(NdArray::from(settled));
     }
@@ -156,7 +156,7 @@ fn with_pending(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Re
             _ => None,
         });
         parts.push(match other {
-            Some(op) => identity(mesh, local, part, op)?,
+            Some(op) => filled_with_identity(mesh, local, part, op)?,
             None => part.clone(),
         });
     }
@@ -166,7 +166,7 @@ fn with_pending(mesh: Mesh, settled: StoredArray, placements: &Placements) -> Re
 
 /// Returns an array with the shape and dtype of `part`, filled with the identity element of `op`. The identity element of a sum of floats
 /// is -0.0, which keeps signed zeros.
-fn identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Result<StoredArray> {
+fn filled_with_identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Result<StoredArray> {
     let dtype = part.dtype();
     let value = match op.reduction().reduction() {
         Some(_) if op == PartialOp::Sum && dtype.is_complex() => Scalar::Complex(Complex::new(-0.0, -0.0)),
@@ -187,12 +187,12 @@ fn has_shape_of_buffer(stored: &StoredArray) -> bool {
 
 /// Returns the array as a C-contiguous array whose buffer has the array's shape. A view is copied. An array that is not on a mesh is
 /// returned unchanged.
-fn stored_by_axes(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
+fn to_array_shaped_buffer(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
     if ShardedBuffer::of(stored).is_none() || has_shape_of_buffer(stored) {
         return Ok(stored.clone());
     }
-    let cuts = natural_cuts(mesh, stored);
-    let parts = local_parts(mesh, stored, &cuts)?.iter().map(dense).collect::<Result<Vec<_>>>()?;
+    let cuts = divided_axes_of_view(mesh, stored);
+    let parts = local_parts(mesh, stored, &cuts)?.iter().map(to_c_contiguous).collect::<Result<Vec<_>>>()?;
     let placements: SmallVec<[Placement; 2]> =
         cuts.iter().map(|cut| cut.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))).collect();
     let layout = cuprum_core::Layout::contiguous(stored.shape())?;

@@ -78,14 +78,14 @@ pub(crate) fn array_over_parts(
 pub(crate) fn replicated(mesh: Mesh, leaders: &[Option<StoredArray>]) -> Result<StoredArray> {
     let part = |local: usize| leaders.get(mesh.leader_of(local)).and_then(Option::as_ref);
     let first = part(0).ok_or_else(|| cuprum_core::Error::value("mesh", "no rank has computed the result"))?;
-    let count = usize::try_from(first.layout().extent().1).unwrap_or(0);
+    let count = usize::try_from(first.layout().buffer_range().1).unwrap_or(0);
     let shape: Dims = [count].into_iter().collect();
     let parts = (0..mesh.members().len()).map(|local| part(local).unwrap_or(first).clone()).collect();
     array_over_parts(mesh, first.dtype(), first.layout().clone(), Distribution::replicated(mesh, &shape), parts)
 }
 
 /// Returns the axes of a layout without gaps in memory order, outermost first.
-pub(crate) fn memory_order(layout: &Layout) -> Dims {
+pub(crate) fn axes_in_memory_order(layout: &Layout) -> Dims {
     let mut order: Dims = (0..layout.ndim()).collect();
     order.sort_by_key(|&axis| std::cmp::Reverse(layout.strides()[axis].unsigned_abs()));
     order

@@ -38,7 +38,7 @@ impl MeshDriver {
 }
 
 /// Returns the devices of the ranks of this process, each device once.
-fn distinct_members(mesh: Mesh) -> impl Iterator<Item = Device> {
+fn distinct_devices(mesh: Mesh) -> impl Iterator<Item = Device> {
     let members = mesh.members();
     members.iter().enumerate().filter(|(n, member)| !members[..*n].contains(member)).map(|(_, member)| *member)
 }
@@ -47,7 +47,7 @@ fn distinct_members(mesh: Mesh) -> impl Iterator<Item = Device> {
 /// run the same operation may all find the same fault, and the error of one rank reports it. A fault that is not discarded would be
 /// reported again by a later operation.
 pub(crate) fn discard_faults(mesh: Mesh) {
-    for driver in distinct_members(mesh).filter_map(|member| driver(member).ok()) {
+    for driver in distinct_devices(mesh).filter_map(|member| driver(member).ok()) {
         let _ = driver.synchronize();
     }
 }
@@ -76,19 +76,19 @@ impl DeviceDriver for MeshDriver {
     }
 
     fn synchronize(&self) -> Result<()> {
-        let synchronized = distinct_members(self.0).try_for_each(|member| driver(member)?.synchronize());
+        let synchronized = distinct_devices(self.0).try_for_each(|member| driver(member)?.synchronize());
         synchronized.inspect_err(|_| discard_faults(self.0))?;
         self.0.engine().check()
     }
 
     fn record_event(&self, _stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         let record = |member: Device| driver(member)?.record_event(Stream::current(member));
-        Ok(Box::new(MeshEvent(distinct_members(self.0).map(record).collect::<Result<_>>()?)))
+        Ok(Box::new(MeshEvent(distinct_devices(self.0).map(record).collect::<Result<_>>()?)))
     }
 
     fn info(&self) -> DeviceInfo {
         let mesh = self.0;
-        let info: Vec<DeviceInfo> = distinct_members(mesh).filter_map(|member| driver(member).ok().map(|driver| driver.info())).collect();
+        let info: Vec<DeviceInfo> = distinct_devices(mesh).filter_map(|member| driver(member).ok().map(|driver| driver.info())).collect();
         DeviceInfo {
             name: format!("mesh of shape {:?} over {}", mesh.shape(), mesh.engine_name()),
             units: info.iter().map(|i| i.units).sum(),
@@ -104,7 +104,7 @@ impl DeviceDriver for MeshDriver {
 
     fn memory_stats(&self) -> Result<MemoryStats> {
         let mut total = MemoryStats::default();
-        for member in distinct_members(self.0) {
+        for member in distinct_devices(self.0) {
             let stats = driver(member)?.memory_stats()?;
             total = MemoryStats {
                 used: total.used + stats.used,
@@ -120,11 +120,11 @@ impl DeviceDriver for MeshDriver {
     }
 
     fn reset_peak_memory(&self) -> Result<()> {
-        distinct_members(self.0).try_for_each(|member| driver(member)?.reset_peak_memory())
+        distinct_devices(self.0).try_for_each(|member| driver(member)?.reset_peak_memory())
     }
 
     fn free_all(&self) -> Result<()> {
-        distinct_members(self.0).try_for_each(|member| driver(member)?.free_all())
+        distinct_devices(self.0).try_for_each(|member| driver(member)?.free_all())
     }
 }
 

@@ -33,16 +33,16 @@ impl Transfer {
 }
 
 /// The source of the pieces that ranks of this process send in an exchange, and the destination of the pieces that these ranks receive.
-pub(crate) trait Pieces {
+pub(crate) trait PieceEndpoint {
     /// Returns the piece that a rank of this process sends in transfer number `transfer`. The piece is an array on the rank's device,
     /// perhaps a strided view.
     fn piece(&mut self, transfer: usize) -> Result<NdArray>;
 
-    /// Called when all pieces are sent or queued, before the first call of [`Pieces::received`].
-    fn sent(&mut self) -> Result<()>;
+    /// Called when all pieces are sent or queued, before the first call of [`PieceEndpoint::on_received`].
+    fn on_all_sent(&mut self) -> Result<()>;
 
     /// Takes the piece that a rank of this process has received in transfer number `transfer`. `array` is on the rank's device.
-    fn received(&mut self, transfer: usize, array: NdArray) -> Result<()>;
+    fn on_received(&mut self, transfer: usize, array: NdArray) -> Result<()>;
 }
 
 /// A communication engine: moves pieces of arrays between ranks.
@@ -68,7 +68,7 @@ pub(crate) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// An error of a device, of `pieces`, or of a process that does not answer or runs another program.
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()>;
+    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()>;
 
     /// Returns the error that has ended the mesh. Returns `Ok` if the mesh has not failed.
     fn check(&self) -> Result<()> {
@@ -79,12 +79,12 @@ pub(crate) trait Engine: Send + Sync {
     fn fail(&self, _error: &Error) {}
 
     /// Waits until all exchanges of this process are done.
-    fn settle(&self) -> Result<()> {
+    fn wait_for_exchanges(&self) -> Result<()> {
         Ok(())
     }
 }
 
 /// Returns whether two engines count as equal when meshes are compared: they are the same object, or both are `loopback`.
-pub(crate) fn is_same(a: &Arc<dyn Engine>, b: &Arc<dyn Engine>) -> bool {
+pub(crate) fn is_same_engine(a: &Arc<dyn Engine>, b: &Arc<dyn Engine>) -> bool {
     Arc::ptr_eq(a, b) || (a.name() == loopback::NAME && b.name() == loopback::NAME)
 }

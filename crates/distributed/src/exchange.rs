@@ -4,7 +4,7 @@ use cuprum_core::dispatch::record_launch;
 use cuprum_core::{CallRecord, DType, Family, Item, KernelLaunch, NdArray, Result, StoredArray, Stream, assemble, empty};
 
 use crate::buffer::empty_part;
-use crate::engines::{Pieces, Transfer};
+use crate::engines::{PieceEndpoint, Transfer};
 use crate::mesh::Mesh;
 use crate::placement::{Region, extents};
 
@@ -23,7 +23,7 @@ pub(crate) struct Piece {
 ///
 /// A large array is written piece by piece, so that a piece is copied while later pieces are still travelling. A small array is written by
 /// one operation after the last piece, because one operation per piece would take longer than the copies.
-pub(crate) struct Assembly {
+pub(crate) struct PieceAssembly {
     mesh: Mesh,
     /// Index of the rank among the ranks of this process.
     local: usize,
@@ -39,15 +39,15 @@ pub(crate) struct Assembly {
 /// Minimum size in bytes of an array that is written piece by piece.
 const MIN_PIECEWISE_BYTES: usize = 4 << 20;
 
-impl Assembly {
+impl PieceAssembly {
     /// Returns an assembly without pieces for local rank `local`. The array covers `region`.
-    pub fn new(mesh: Mesh, local: usize, dtype: DType, region: Region) -> Assembly {
+    pub fn new(mesh: Mesh, local: usize, dtype: DType, region: Region) -> PieceAssembly {
         let device = mesh.members()[local];
         let nbytes = extents(&region).iter().product::<usize>().saturating_mul(dtype.itemsize());
         // During a graph capture, each assignment to a part of an array copies the whole array. The array is then written by one operation.
         let is_written_piecewise =
             nbytes > mesh.engine().max_transfer_bytes().min(MIN_PIECEWISE_BYTES) && !Stream::current(device).is_capturing();
-        Assembly { mesh, local, dtype, region, is_written_piecewise, parts: Vec::new(), array: None }
+        PieceAssembly { mesh, local, dtype, region, is_written_piecewise, parts: Vec::new(), array: None }
     }
 
     /// Adds a piece that covers `region`. Pieces do not overlap.
@@ -94,7 +94,7 @@ pub(crate) fn exchange(
     name: &'static str,
     dtype: DType,
     pieces: Vec<Piece>,
-    assemblies: Vec<Assembly>,
+    assemblies: Vec<PieceAssembly>,
     view: &dyn Fn(&Piece) -> Result<NdArray>,
 ) -> Result<Vec<StoredArray>> {
     let (own, sent): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.from == piece.to);
@@ -103,11 +103,11 @@ pub(crate) fn exchange(
     let transfers: Vec<Transfer> = sent.iter().map(|p| Transfer { from: p.from, to: p.to, shape: extents(&p.region) }).collect();
     let mut local = LocalPieces { own, sent, assemblies, view };
     if transfers.is_empty() {
-        local.sent()?;
+        local.on_all_sent()?;
     } else {
-        record(mesh, name, dtype, &transfers, || mesh.engine().exchange(mesh.members(), dtype, &transfers, &mut local))?;
+        record_collective(mesh, name, dtype, &transfers, || mesh.engine().exchange(mesh.members(), dtype, &transfers, &mut local))?;
     }
-    local.assemblies.into_iter().map(Assembly::finish).collect()
+    local.assemblies.into_iter().map(PieceAssembly::finish).collect()
 }
 
 /// The pieces that ranks of this process send, keep and receive in an exchange, and the arrays that are joined from them.
@@ -116,20 +116,20 @@ struct LocalPieces<'a> {
     own: Vec<Piece>,
     /// Pieces that travel between ranks, one per transfer.
     sent: Vec<Piece>,
-    assemblies: Vec<Assembly>,
+    assemblies: Vec<PieceAssembly>,
     view: &'a dyn Fn(&Piece) -> Result<NdArray>,
 }
 
-impl Pieces for LocalPieces<'_> {
+impl PieceEndpoint for LocalPieces<'_> {
     fn piece(&mut self, transfer: usize) -> Result<NdArray> {
         (self.view)(&self.sent[transfer])
     }
 
-    fn sent(&mut self) -> Result<()> {
+    fn on_all_sent(&mut self) -> Result<()> {
         self.own.iter().try_for_each(|piece| self.assemblies[piece.slot].add(&piece.region, (self.view)(piece)?))
     }
 
-    fn received(&mut self, transfer: usize, array: NdArray) -> Result<()> {
+    fn on_received(&mut self, transfer: usize, array: NdArray) -> Result<()> {
         let piece = &self.sent[transfer];
         self.assemblies[piece.slot].add(&piece.region, array)
     }
@@ -151,12 +151,12 @@ fn split_pieces(pieces: Vec<Piece>, limit: usize) -> Vec<Piece> {
 /// the extents of `region`.
 fn split_region(region: &Region, limit: usize) -> Vec<Region> {
     let mut regions = Vec::new();
-    push_split(region.clone(), 0, limit, &mut regions);
+    push_split_region(region.clone(), 0, limit, &mut regions);
     regions
 }
 
 /// Appends `region`, divided into parts of at most `limit` elements, to `regions`. `region` has extent 1 along the axes before `axis`.
-fn push_split(region: Region, axis: usize, limit: usize, regions: &mut Vec<Region>) {
+fn push_split_region(region: Region, axis: usize, limit: usize, regions: &mut Vec<Region>) {
     let inner = region.iter().skip(axis + 1).fold(1, |size: usize, range| size.saturating_mul(range.len()));
     if axis == region.len() || inner.saturating_mul(region[axis].len()) <= limit {
         regions.push(region);
@@ -165,13 +165,19 @@ fn push_split(region: Region, axis: usize, limit: usize, regions: &mut Vec<Regio
     for start in region[axis].clone().step_by((limit / inner).max(1)) {
         let mut part = region.clone();
         part[axis] = start..start.saturating_add((limit / inner).max(1)).min(region[axis].end);
-        push_split(part, axis + 1, limit.max(1), regions);
+        push_split_region(part, axis + 1, limit.max(1), regions);
     }
 }
 
 /// Records a collective operation for [`explain`](cuprum_core::explain) and the trace. The record states the total size of all transfers,
 /// in bytes.
-fn record<R>(mesh: Mesh, name: &'static str, dtype: DType, transfers: &[Transfer], work: impl FnOnce() -> Result<R>) -> Result<R> {
+fn record_collective<R>(
+    mesh: Mesh,
+    name: &'static str,
+    dtype: DType,
+    transfers: &[Transfer],
+    work: impl FnOnce() -> Result<R>,
+) -> Result<R> {
     let describe = || {
         let launch = KernelLaunch { kernel: String::new(), grid: [0; 3], block: [0; 3] };
         let bytes: usize = transfers.iter().map(|t| t.nbytes(dtype)).sum();

@@ -2,21 +2,21 @@
 
 use std::sync::{Arc, Mutex};
 
-use cuprum_core::device::collectives::{CollectiveLibrary, Place};
+use cuprum_core::device::collectives::{CollectiveLibrary, CommunicatorArguments};
 use cuprum_core::settings::mesh as settings;
 use cuprum_core::{Device, Error, Result, random};
 
 use crate::engines::{Engine, LibraryEngine, Tcp};
-use crate::mesh::{KIND, Mesh, rank_count};
+use crate::mesh::{DEVICE_KIND_NAME, Mesh, rank_count};
 use crate::processes::engine_choice::{EngineChoice, offer_of};
 use crate::processes::launch::{LaunchedProcess, find_launched_process};
-use crate::processes::links::connect;
-use crate::processes::rendezvous::{JoiningProcess, meet};
+use crate::processes::rank_connections::connect;
+use crate::processes::rendezvous::{JoiningProcess, run_rendezvous};
 use crate::processes::world::World;
 
 /// The rank of this process among the launcher's processes. All meshes over these processes share the connections of this rank.
 #[derive(Clone)]
-struct Member {
+struct LaunchedRank {
     rank: usize,
     size: usize,
     device: Device,
@@ -25,7 +25,7 @@ struct Member {
 
 /// The result of the rendezvous, set by the first mesh over several processes. An error is kept too, because the other processes do not
 /// repeat the rendezvous.
-static MEMBER: Mutex<Option<Result<Member>>> = Mutex::new(None);
+static LAUNCHED_RANK: Mutex<Option<Result<LaunchedRank>>> = Mutex::new(None);
 
 impl Mesh {
     /// Returns the mesh of one axis over all processes of the launcher: `torchrun`, `mpirun` of Open MPI, or `srun` of Slurm.
@@ -55,7 +55,7 @@ impl Mesh {
     /// # }
     /// ```
     pub fn from_env() -> Result<Mesh> {
-        match member(|size| rank_count(&[size]).map(drop))? {
+        match launched_rank(|size| rank_count(&[size]).map(drop))? {
             Some(member) => Mesh::add(&[member.size], &[member.device], member.rank, member.engine),
             None => Mesh::devices(&[Device::current()?]),
         }
@@ -68,7 +68,7 @@ impl Mesh {
     pub fn from_env_grid(shape: &[usize]) -> Result<Mesh> {
         let ranks = rank_count(shape)?;
         let differs = |size| Error::value("mesh", format!("a mesh of shape {shape:?} has {ranks} ranks, but there are {size} processes"));
-        match member(|size| if ranks == size { Ok(()) } else { Err(differs(size)) })? {
+        match launched_rank(|size| if ranks == size { Ok(()) } else { Err(differs(size)) })? {
             Some(member) => Mesh::add(shape, &[member.device], member.rank, member.engine),
             None => Mesh::grid_of_devices(shape, &[Device::current()?]),
         }
@@ -77,17 +77,17 @@ impl Mesh {
 
 /// Returns the rank of this process, or `None` if no launcher has started several processes. The first call runs the rendezvous, after
 /// `check` has accepted the number of processes.
-fn member(check: impl FnOnce(usize) -> Result<()>) -> Result<Option<Member>> {
+fn launched_rank(check: impl FnOnce(usize) -> Result<()>) -> Result<Option<LaunchedRank>> {
     let variable = |name: &str| std::env::var(name).ok().map(|text| text.trim().to_string()).filter(|text| !text.is_empty());
     let launch = find_launched_process(&variable, settings::address()?)?;
     check(launch.as_ref().map_or(1, |launch| launch.size))?;
     let Some(launch) = launch else { return Ok(None) };
-    let mut member = MEMBER.lock().unwrap_or_else(|e| e.into_inner());
+    let mut member = LAUNCHED_RANK.lock().unwrap_or_else(|e| e.into_inner());
     member.get_or_insert_with(|| join(launch)).clone().map(Some)
 }
 
 /// Runs the rendezvous, connects to the other processes and opens the communication engine.
-fn join(launch: LaunchedProcess) -> Result<Member> {
+fn join(launch: LaunchedProcess) -> Result<LaunchedRank> {
     let LaunchedProcess { rank, size, local_rank, address } = launch;
     let device = device_of(local_rank)?;
     let timeout = settings::timeout()?;
@@ -101,7 +101,7 @@ fn join(launch: LaunchedProcess) -> Result<Member> {
         offer: offer_of(device, settings::engine()?),
         entropy: random::fresh_entropy(),
     };
-    let meeting = meet(&candidate)?;
+    let meeting = run_rendezvous(&candidate)?;
     let world = World::start(rank, size, timeout, connect(&candidate, &meeting)?)?;
     random::share_entropy(meeting.entropy);
     let engine: Arc<dyn Engine> = match &meeting.engine {
@@ -111,7 +111,7 @@ fn join(launch: LaunchedProcess) -> Result<Member> {
             let library = library.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} has no library {name}") })?;
             let started = std::time::Instant::now();
             let mut patience = world.keep_waiting_for((rank + 1) % size);
-            let joined = (library.join)(Place { id, size, rank, device }, &mut || patience(started.elapsed()));
+            let joined = (library.join)(CommunicatorArguments { id, size, rank, device }, &mut || patience(started.elapsed()));
             let communicator = joined.map_err(|error| {
                 let error = world.fail(error);
                 world.end();
@@ -120,13 +120,13 @@ fn join(launch: LaunchedProcess) -> Result<Member> {
             Arc::new(LibraryEngine::new(library.name, world.clone(), communicator)?)
         }
     };
-    Ok(Member { rank, size, device, engine })
+    Ok(LaunchedRank { rank, size, device, engine })
 }
 
 /// Returns the device of the process whose rank on its machine is `local_rank`.
 fn device_of(local_rank: usize) -> Result<Device> {
     let current = Device::current()?;
-    if current.kind().name() == KIND {
+    if current.kind().name() == DEVICE_KIND_NAME {
         return Err(Error::value("mesh", format!("a rank cannot be on {current}, which is a mesh")));
     }
     if current == Device::CPU {

@@ -23,13 +23,13 @@ use cuprum_core::{
 };
 
 use crate::driver::{MeshDriver, discard_faults};
-use crate::mesh::{KIND, Mesh};
+use crate::mesh::{DEVICE_KIND_NAME, Mesh};
 use crate::ranks::{has_sharded_input, mesh_of};
 
-/// Expands to a kernel that runs the rule `$rule` unless the mesh has failed ([`guard`]).
+/// Expands to a kernel that runs the rule `$rule` unless the mesh has failed ([`run_unless_failed`]).
 macro_rules! guarded {
     ($rule:path) => {
-        |call: &Call| guard(call, $rule)
+        |call: &Call| run_unless_failed(call, $rule)
     };
 }
 
@@ -37,17 +37,17 @@ macro_rules! guarded {
 macro_rules! divided {
     ($rule:path) => {
         |call: &Call| {
-            if reads_divided_table(call) {
+            if reads_divided_array_argument(call) {
                 decline!("a user-defined operation reads a divided array as a whole");
             }
-            guard(call, $rule)
+            run_unless_failed(call, $rule)
         }
     };
 }
 
 /// Runs a rule unless the mesh has failed. An error that may occur in this process only, such as out of memory, ends the mesh, because the
 /// other processes would wait for this process.
-fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
+fn run_unless_failed(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     let engine = mesh_of(call)?.engine();
     engine.check()?;
     let result = rule(call);
@@ -62,7 +62,7 @@ fn guard(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
 
 /// Returns whether a user-defined operation of the call has a divided array as a `&[T]` argument. The operation may read any element of
 /// such an argument.
-fn reads_divided_table(call: &Call) -> bool {
+fn reads_divided_array_argument(call: &Call) -> bool {
     let Some(program) = call.program() else { return false };
     let is_divided = |n: u16| call.inputs.get(usize::from(n)).is_some_and(|input| has_sharded_input(std::slice::from_ref(input)));
     program.steps.iter().any(|step| match step.kind {
@@ -77,7 +77,7 @@ fn reads_divided_table(call: &Call) -> bool {
 
 /// Returns the names of the communication engines. A communication library whose devices are ready is listed with its path, or with the
 /// reason why the library is missing.
-fn engines() -> Availability {
+fn engine_availability() -> Availability {
     let is_ready = |library: &&CollectiveLibrary| {
         let base = registry::all().into_iter().find(|a| a.base.is_some() && a.device == library.device);
         base.is_some_and(|base| matches!(registry::availability(base), Availability::Ready(_)))
@@ -93,10 +93,10 @@ fn engines() -> Availability {
 /// The base accelerator of device kind `mesh`.
 pub static MESH: Accelerator = Accelerator {
     name: "mesh",
-    device: KIND,
+    device: DEVICE_KIND_NAME,
     rank: 100,
     summary: "every operation on sharded arrays: local calls and collectives",
-    probe: engines,
+    probe: engine_availability,
     kernels: &[
         Kernel::new(Family::Map, divided!(map::run)).capabilities(&[UserDefined]),
         Kernel::new(Family::Reduce, divided!(reduce::run)).capabilities(&[UserDefined]),

@@ -7,11 +7,11 @@ use cuprum_core::layout::Dims;
 use cuprum_core::profiler::trace;
 use cuprum_core::{Device, DeviceKind, Error, Result, with_device};
 
-use crate::engines::{Engine, Loopback, is_same};
+use crate::engines::{Engine, Loopback, is_same_engine};
 use crate::partition::MAX_BLOCKS;
 
 /// Name of the device kind of meshes.
-pub(crate) const KIND: &str = "mesh";
+pub(crate) const DEVICE_KIND_NAME: &str = "mesh";
 /// Maximum number of meshes in a process.
 const MAX_MESHES: usize = 64;
 /// Maximum number of ranks of a mesh.
@@ -91,7 +91,7 @@ impl Mesh {
             return Err(Error::value("mesh", message));
         }
         for device in devices {
-            if device.kind().name() == KIND {
+            if device.kind().name() == DEVICE_KIND_NAME {
                 return Err(Error::value("mesh", format!("a rank cannot be on {device}, which is a mesh")));
             }
             cuprum_core::device::driver(*device)?;
@@ -102,15 +102,16 @@ impl Mesh {
     /// Returns the mesh with these properties. Creates it if the process has no such mesh.
     pub(crate) fn add(shape: &[usize], members: &[Device], first_rank: usize, engine: Arc<dyn Engine>) -> Result<Mesh> {
         let mut meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
-        let is_equal =
-            |m: &&Mesh| m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && is_same(&m.0.engine, &engine);
+        let is_equal = |m: &&Mesh| {
+            m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && is_same_engine(&m.0.engine, &engine)
+        };
         if let Some(mesh) = meshes.iter().find(is_equal) {
             return Ok(*mesh);
         }
         if meshes.len() == MAX_MESHES {
             return Err(Error::value("mesh", format!("there are {MAX_MESHES} meshes already")));
         }
-        let device = Device::new(DeviceKind::intern(KIND)?, meshes.len() as u16);
+        let device = Device::new(DeviceKind::intern(DEVICE_KIND_NAME)?, meshes.len() as u16);
         let state = MeshState { device, shape: shape.into(), members: members.to_vec(), first_rank, engine };
         let mesh = Mesh(Box::leak(Box::new(state)));
         meshes.push(mesh);
@@ -123,7 +124,7 @@ impl Mesh {
     /// A device that is not a mesh.
     pub fn of_device(device: Device) -> Result<Mesh> {
         let meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
-        let found = if device.kind().name() == KIND { meshes.get(device.ordinal()).copied() } else { None };
+        let found = if device.kind().name() == DEVICE_KIND_NAME { meshes.get(device.ordinal()).copied() } else { None };
         found.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} is not a mesh of this process") })
     }
 

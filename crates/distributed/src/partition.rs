@@ -26,14 +26,14 @@ impl Blocks {
     }
 
     /// Returns the blocks that rank `rank` of `ranks` owns.
-    pub fn owned(self, rank: usize, ranks: usize) -> Range<usize> {
+    pub fn owned_blocks(self, rank: usize, ranks: usize) -> Range<usize> {
         let edge = |rank: usize| rank * self.count / ranks.max(1);
         edge(rank)..edge(rank + 1)
     }
 
     /// Returns the elements that rank `rank` of `ranks` owns.
-    pub fn bounds(self, rank: usize, ranks: usize) -> Range<usize> {
-        let blocks = self.owned(rank, ranks);
+    pub fn owned_elements(self, rank: usize, ranks: usize) -> Range<usize> {
+        let blocks = self.owned_blocks(rank, ranks);
         (blocks.start * self.length).min(self.extent)..(blocks.end * self.length).min(self.extent)
     }
 }
@@ -50,10 +50,10 @@ mod tests {
             for ranks in [1, 2, 3, 4, 5, 7, 8, 64, 1000] {
                 let mut next = 0;
                 for rank in 0..ranks {
-                    let bounds = blocks.bounds(rank, ranks);
-                    assert_eq!(bounds.start, next, "{extent} over {ranks}");
-                    assert!(bounds.start.is_multiple_of(blocks.length) || bounds.start == extent);
-                    next = bounds.end;
+                    let owned_elements = blocks.owned_elements(rank, ranks);
+                    assert_eq!(owned_elements.start, next, "{extent} over {ranks}");
+                    assert!(owned_elements.start.is_multiple_of(blocks.length) || owned_elements.start == extent);
+                    next = owned_elements.end;
                 }
                 assert_eq!(next, extent);
             }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn long_axes_are_balanced() {
         for ranks in [1, 2, 3, 4, 6, 8] {
-            let sizes: Vec<usize> = (0..ranks).map(|r| Blocks::of(192 * 1000).bounds(r, ranks).len()).collect();
+            let sizes: Vec<usize> = (0..ranks).map(|r| Blocks::of(192 * 1000).owned_elements(r, ranks).len()).collect();
             assert!(sizes.iter().all(|n| *n == sizes[0]), "{sizes:?}");
         }
     }

@@ -91,7 +91,7 @@ pub(crate) fn intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Option<Reg
 /// Checks placements and makes their axes non-negative.
 ///
 /// # Errors
-/// A number of placements that differs from the number of mesh axes, or an axis out of bounds.
+/// A number of placements that differs from the number of mesh axes, or an axis out of owned_elements.
 pub(crate) fn check_placements(op: &'static str, mesh: Mesh, placements: &[Placement], ndim: usize) -> Result<Placements> {
     let axes = mesh.shape().len();
     if placements.len() != axes {
@@ -152,7 +152,7 @@ pub(crate) type DividedAxes = SmallVec<[Option<usize>; 2]>;
 pub(crate) fn region_of_rank(mesh: Mesh, shape: &[usize], cuts: &[Option<usize>], rank: usize) -> Region {
     let range = |(axis, &extent): (usize, &usize)| {
         let (index, count) = position_on_axis(mesh, cuts, axis, rank);
-        Blocks::of(extent).bounds(index, count)
+        Blocks::of(extent).owned_elements(index, count)
     };
     shape.iter().enumerate().map(range).collect()
 }

@@ -1,6 +1,6 @@
 //! Meshes over several processes: launchers' variables, the rendezvous, and the connections between processes.
 //!
-//! The modules, lowest layer first: `wire` and `authentication`; `handshake`; `acceptor` and `engine_choice`; `rendezvous`; `links`;
+//! The modules, lowest layer first: `wire` and `authentication`; `handshake`; `acceptor` and `engine_choice`; `rendezvous`; `rank_connections`;
 //! `ledger`;
 //! `world`. `launch` reads the variables of launchers.
 
@@ -10,7 +10,7 @@ pub(crate) mod engine_choice;
 pub(crate) mod handshake;
 pub(crate) mod launch;
 pub(crate) mod ledger;
-pub(crate) mod links;
+pub(crate) mod rank_connections;
 pub(crate) mod rendezvous;
 pub(crate) mod wire;
 pub(crate) mod world;

@@ -3,10 +3,10 @@
 
 use cuprum_core::{Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch};
 
-use crate::buffer::{ShardedBuffer, array_over_parts, memory_order};
+use crate::buffer::{ShardedBuffer, array_over_parts, axes_in_memory_order};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, Placement, extents, region_of_rank};
-use crate::views::{natural_cuts, shape_in_order};
+use crate::views::{divided_axes_of_view, shape_in_order};
 
 /// Runs an operation on the device of a local rank. If the device declines the operation, the inner result is `Err` with the reason.
 pub(crate) fn run_on_rank(
@@ -19,7 +19,7 @@ pub(crate) fn run_on_rank(
 ) -> Result<std::result::Result<Outputs, String>> {
     let device = mesh.members()[local];
     let local_call = Call { op: call.op, device, stream: Stream::current(device), inputs, outputs, work };
-    match mesh.on_rank(local, || dispatch::run(&local_call)) {
+    match mesh.on_rank(local, || dispatch::run_call(&local_call)) {
         Ok(outputs) => Ok(Ok(outputs)),
         Err(error @ Error::Unsupported { .. }) => Ok(Err(error.to_string())),
         Err(error) => Err(error),
@@ -38,12 +38,12 @@ pub(crate) fn has_sharded_input(inputs: &[StoredArray]) -> bool {
 
 /// Returns the axis that each mesh axis divides in a loop over `inputs`, which have equal shapes. The loop is divided like the largest
 /// divided input. Broadcast axes (stride 0) do not count toward the size of an input.
-pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> DividedAxes {
+pub(crate) fn divided_axes_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> DividedAxes {
     let distinct = |input: &StoredArray| -> usize {
         let axes = input.layout().shape().iter().zip(input.layout().strides());
         axes.filter(|(_, stride)| **stride != 0).map(|(n, _)| *n).product::<usize>().saturating_mul(input.dtype().itemsize())
     };
-    let candidates = inputs.iter().map(|input| (distinct(input), natural_cuts(mesh, input)));
+    let candidates = inputs.iter().map(|input| (distinct(input), divided_axes_of_view(mesh, input)));
     let divided = candidates.filter(|(_, cuts)| cuts.iter().any(Option::is_some));
     // The first of equally large inputs decides.
     let best = divided.fold(None, |best: Option<(usize, DividedAxes)>, next| match &best {
@@ -56,12 +56,12 @@ pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> DividedAxes
 /// Returns the specification of a rank's part of an output: the extents of the rank's region, with the memory order of the whole output.
 pub(crate) fn local_output(mesh: Mesh, output: &OutputSpec, cuts: &DividedAxes, rank: usize) -> Result<OutputSpec> {
     let shape = extents(&region_of_rank(mesh, output.layout.shape(), cuts, rank));
-    Ok(OutputSpec::new(output.dtype, Layout::contiguous_in_order(&shape, &memory_order(&output.layout))?))
+    Ok(OutputSpec::new(output.dtype, Layout::contiguous_in_order(&shape, &axes_in_memory_order(&output.layout))?))
 }
 
 /// Returns the output array that consists of `parts`, one part for each rank of this process.
 pub(crate) fn sharded_output(mesh: Mesh, output: &OutputSpec, cuts: &DividedAxes, parts: Vec<StoredArray>) -> Result<StoredArray> {
-    let order = memory_order(&output.layout);
+    let order = axes_in_memory_order(&output.layout);
     let place = |cut: &Option<usize>| match cut.and_then(|axis| order.iter().position(|a| *a == axis)) {
         Some(position) => Placement::Shard(position as isize),
         None => Placement::Replicate,
@@ -80,7 +80,7 @@ pub(crate) fn done_sharded(mesh: Mesh, call: &Call, cuts: &DividedAxes, parts: V
 /// on one device share the outputs of the first of them.
 ///
 /// If a device declines the operation, the inner result is `Err` with the reason.
-pub(crate) fn run_ranks(
+pub(crate) fn run_on_local_ranks(
     mesh: Mesh,
     outputs: usize,
     is_replicated: bool,

@@ -7,13 +7,13 @@ use cuprum_core::{
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
 use crate::buffer::{ShardedBuffer, array_over_parts, empty_part};
-use crate::exchange::{Assembly, Piece, exchange};
+use crate::exchange::{Piece, PieceAssembly, exchange};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, PartialOp, Placement, Placements, Region, extents, intersection};
 use crate::views::HeldView;
 
 /// An array of which each rank holds a region: a sharded array, or a view of one.
-struct Source<'a> {
+struct RegionSource<'a> {
     mesh: Mesh,
     dtype: DType,
     /// Extents of the array.
@@ -26,7 +26,7 @@ struct Source<'a> {
     view: &'a dyn Fn(usize, &Region) -> Result<NdArray>,
 }
 
-impl Source<'_> {
+impl RegionSource<'_> {
     /// Returns the pieces from which each rank receives the region `wants[rank]`. The slots of the pieces are not yet set.
     fn pieces(&self, wants: &[Region]) -> Vec<Piece> {
         let mut pieces = Vec::new();
@@ -40,7 +40,7 @@ impl Source<'_> {
         pieces
     }
 
-    fn exchange(&self, wants: &[Region], pieces: Vec<Piece>, assemblies: Vec<Assembly>) -> Result<Vec<StoredArray>> {
+    fn exchange(&self, wants: &[Region], pieces: Vec<Piece>, assemblies: Vec<PieceAssembly>) -> Result<Vec<StoredArray>> {
         let first_rank = self.mesh.local_ranks().start;
         let name = collective_name(self.mesh, self.shape, wants, &pieces);
         exchange(self.mesh, name, self.dtype, pieces, assemblies, &|piece| (self.view)(piece.from - first_rank, &piece.region))
@@ -52,7 +52,7 @@ impl Source<'_> {
         let wants: Vec<Region> = (0..mesh.size()).map(wanted).collect();
         let mut pieces = self.pieces(&wants);
         pieces.iter_mut().for_each(|piece| piece.slot = piece.to.wrapping_sub(mesh.local_ranks().start));
-        let assembly = |(local, rank): (usize, usize)| Assembly::new(mesh, local, self.dtype, wants[rank].clone());
+        let assembly = |(local, rank): (usize, usize)| PieceAssembly::new(mesh, local, self.dtype, wants[rank].clone());
         let assemblies = mesh.local_ranks().enumerate().map(assembly).collect();
         self.exchange(&wants, pieces, assemblies)
     }
@@ -67,7 +67,7 @@ impl Source<'_> {
         for piece in pieces.iter_mut().filter(|piece| mesh.local_ranks().contains(&piece.to)) {
             let local = piece.to - mesh.local_ranks().start;
             piece.slot = assemblies.len();
-            assemblies.push(Assembly::new(mesh, local, self.dtype, piece.region.clone()));
+            assemblies.push(PieceAssembly::new(mesh, local, self.dtype, piece.region.clone()));
             places.push((local, piece.region.clone()));
         }
         let mut parts: Vec<Vec<HeldRegion>> = mesh.local_ranks().map(|_| Vec::new()).collect();
@@ -78,13 +78,13 @@ impl Source<'_> {
     }
 }
 
-/// Calls `f` with a sharded array as a [`Source`].
-fn with_source<R>(buffer: &ShardedBuffer, f: impl FnOnce(&Source) -> R) -> R {
+/// Calls `f` with a sharded array as a [`RegionSource`].
+fn with_source<R>(buffer: &ShardedBuffer, f: impl FnOnce(&RegionSource) -> R) -> R {
     let (mesh, distribution) = (buffer.mesh, &buffer.distribution);
     let held: Vec<Region> = (0..mesh.size()).map(|rank| distribution.region(mesh, rank)).collect();
     let first_rank = mesh.local_ranks().start;
     let view = |local: usize, region: &Region| own_view(buffer, local, &distribution.region(mesh, first_rank + local), region);
-    f(&Source { mesh, dtype: buffer.dtype, shape: &distribution.shape, distribution, held, view: &view })
+    f(&RegionSource { mesh, dtype: buffer.dtype, shape: &distribution.shape, distribution, held, view: &view })
 }
 
 /// Returns, for each rank of this process, the region `wanted(rank)` of the array on the rank's device. The returned array may be a strided
@@ -151,7 +151,7 @@ pub(crate) fn gather(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>>
         }
         array.with_layout(Layout::contiguous(&[buffer.size()])?).map(Some)
     };
-    let resolved = resolve(buffer)?;
+    let resolved = resolve_partial(buffer)?;
     let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
     if source.distribution.shape.is_empty() || source.is_replicated() {
         return source.parts.iter().cloned().zip(mesh.local_ranks()).map(flat).collect();
@@ -161,14 +161,14 @@ pub(crate) fn gather(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>>
 
 /// Combines the values of the ranks if a reduction is pending: every rank receives all values and combines them in the order of the ranks.
 /// Returns `None` if no reduction is pending.
-pub(crate) fn resolve(buffer: &ShardedBuffer) -> Result<Option<StoredArray>> {
-    resolve_along(buffer, None)
+pub(crate) fn resolve_partial(buffer: &ShardedBuffer) -> Result<Option<StoredArray>> {
+    resolve_partial_along(buffer, None)
 }
 
 /// Combines the values of the ranks, in the order of the ranks, if a reduction is pending. With an `axis` of the stored array, the first
 /// partial mesh axis divides that axis in the result: each rank receives and combines only the values of its part. If `axis` is `None`,
 /// every rank combines all values. Returns `None` if no reduction is pending.
-pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Result<Option<StoredArray>> {
+pub(crate) fn resolve_partial_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Result<Option<StoredArray>> {
     let mesh = buffer.mesh;
     let Some((mesh_axis, op)) = buffer.distribution.placements.iter().enumerate().find_map(|(m, p)| match p {
         Placement::Partial(op) => Some((m, *op)),
@@ -199,7 +199,7 @@ pub(crate) fn resolve_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Resu
     let parts = parts.map(combined_part).collect::<Result<Vec<_>>>()?;
     let layout = Layout::contiguous(&combined.shape)?;
     let result = array_over_parts(mesh, buffer.dtype, layout, combined, parts)?;
-    let again = ShardedBuffer::of(&result).map(resolve).transpose()?.flatten();
+    let again = ShardedBuffer::of(&result).map(resolve_partial).transpose()?.flatten();
     Ok(Some(again.unwrap_or(result)))
 }
 
@@ -233,7 +233,7 @@ fn combine_in_order(
             }
             Ok(combined)
         })?;
-        dense(&combined.astype(dtype)?.stored()?)
+        to_c_contiguous(&combined.astype(dtype)?.stored()?)
     })
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: D
     let work = Work::Reduce(call::Reduce { program: &program, reduction, axes: &[0], plan: &plan, acc });
     let inputs = std::slice::from_ref(values);
     let done =
-        with_device(device, || dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs: &outputs, work }))?;
+        with_device(device, || dispatch::run_call(&Call { op, device, stream: Stream::current(device), inputs, outputs: &outputs, work }))?;
     let result = done.into_iter().next().ok_or_else(|| cuprum_core::Error::value(op.name(), "the kernel returned no output"))?;
     if result.dtype() == out { Ok(result) } else { NdArray::from(result).astype(out)?.stored() }
 }
@@ -275,12 +275,12 @@ pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: D
 /// Returns the same array with the given placements, none of which may be partial.
 pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &Placements) -> Result<StoredArray> {
     let mesh = buffer.mesh;
-    let resolved = resolve(buffer)?;
+    let resolved = resolve_partial(buffer)?;
     let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
     let distribution = Distribution { shape: source.distribution.shape.clone(), placements: placements.clone() };
     let layout = Layout::contiguous(&distribution.shape)?;
     let fetched = fetch(source, &|rank| distribution.region(mesh, rank))?;
-    let parts = fetched.into_iter().map(|part| dense(&part)).collect::<Result<Vec<_>>>()?;
+    let parts = fetched.into_iter().map(|part| to_c_contiguous(&part)).collect::<Result<Vec<_>>>()?;
     array_over_parts(mesh, source.dtype, layout, distribution, parts)
 }
 
@@ -290,7 +290,7 @@ pub(crate) fn redistribute_view(view: &HeldView, placements: &Placements) -> Res
     let (array, buffer) = (view.array, view.buffer);
     let mesh = buffer.mesh;
     let local_view = |local: usize, region: &Region| view.local_view(local, region);
-    let source = Source {
+    let source = RegionSource {
         mesh,
         dtype: array.dtype(),
         shape: array.shape(),
@@ -299,12 +299,12 @@ pub(crate) fn redistribute_view(view: &HeldView, placements: &Placements) -> Res
         view: &local_view,
     };
     let distribution = Distribution { shape: array.shape().into(), placements: placements.clone() };
-    let parts = source.fetch(&|rank| distribution.region(mesh, rank))?.iter().map(dense).collect::<Result<Vec<_>>>()?;
+    let parts = source.fetch(&|rank| distribution.region(mesh, rank))?.iter().map(to_c_contiguous).collect::<Result<Vec<_>>>()?;
     array_over_parts(mesh, array.dtype(), Layout::contiguous(array.shape())?, distribution, parts)
 }
 
 /// Returns `array` as a C-contiguous array at offset 0 of its buffer. Copies the elements if necessary.
-pub(crate) fn dense(array: &StoredArray) -> Result<StoredArray> {
+pub(crate) fn to_c_contiguous(array: &StoredArray) -> Result<StoredArray> {
     if array.layout().is_c_contiguous() && array.layout().offset() == 0 {
         return Ok(array.clone());
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::buffer::ShardedBuffer;
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, Region, extents, region_of_rank};
-use crate::redistribute::{fetch, fetch_parts, gather, resolve};
+use crate::redistribute::{fetch, fetch_parts, gather, resolve_partial};
 
 /// The axes of a layout in terms of the axes of the stored array.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl<'a> HeldView<'a> {
 /// Returns the axis of the view that each mesh axis divides, or `None` for a mesh axis that divides no axis of the view.
 ///
 /// If no [`ViewMap`] describes the view, mesh axes that divide the stored array get the view's axis with the largest stride.
-pub(crate) fn natural_cuts(mesh: Mesh, array: &StoredArray) -> DividedAxes {
+pub(crate) fn divided_axes_of_view(mesh: Mesh, array: &StoredArray) -> DividedAxes {
     let none = SmallVec::from_elem(None, mesh.shape().len());
     let Some(buffer) = ShardedBuffer::of(array) else { return none };
     let map = ViewMap::new(array.layout(), &buffer.distribution.shape).filter(|_| has_same_items(array, buffer));
@@ -257,7 +257,7 @@ pub(crate) fn local_regions(mesh: Mesh, array: &StoredArray, region: &dyn Fn(usi
     let Some(buffer) = ShardedBuffer::of(array) else {
         return Err(cuprum_core::Error::Device { op: "mesh", message: format!("an array on {} is not on a mesh", array.device()) });
     };
-    if let Some(resolved) = resolve(buffer)? {
+    if let Some(resolved) = resolve_partial(buffer)? {
         return local_regions(mesh, &StoredArray::new(array.dtype(), array.layout().clone(), resolved.buffer().clone())?, region);
     }
     let ranks = || mesh.local_ranks().enumerate();
@@ -277,7 +277,7 @@ pub(crate) fn local_regions(mesh: Mesh, array: &StoredArray, region: &dyn Fn(usi
             };
             return ranks().zip(&parts).map(view).collect();
         }
-        if let Some(rows) = Rows::of(buffer) {
+        if let Some(rows) = StoredRows::of(buffer) {
             return rows.local_regions(mesh, array, buffer, region);
         }
     }
@@ -345,14 +345,14 @@ fn view_of_whole(array: &StoredArray, whole: &StoredArray, region: &Region) -> R
 ///
 /// Any range of rows is contiguous in memory. A layout over the whole array is therefore also a layout over the rows that its elements
 /// span.
-struct Rows {
+struct StoredRows {
     axis: usize,
     /// Number of elements per row.
     length: usize,
 }
 
-impl Rows {
-    fn of(buffer: &ShardedBuffer) -> Option<Rows> {
+impl StoredRows {
+    fn of(buffer: &ShardedBuffer) -> Option<StoredRows> {
         let shape = &buffer.distribution.shape;
         let axis = shape.iter().position(|&n| n > 1)?;
         let is_only = |m: usize| buffer.distribution.sharded_axis(m).is_none_or(|sharded| sharded == axis || shape[sharded] == 1);
@@ -360,7 +360,7 @@ impl Rows {
             return None;
         }
         // An axis of extent 1 that a mesh axis divides leaves some ranks without elements. Such ranks hold no rows.
-        Some(Rows { axis, length: shape[axis + 1..].iter().product::<usize>().max(1) })
+        Some(StoredRows { axis, length: shape[axis + 1..].iter().product::<usize>().max(1) })
     }
 
     fn local_regions(
@@ -373,7 +373,7 @@ impl Rows {
         let shape = &buffer.distribution.shape;
         let layouts = (0..mesh.size()).map(|rank| sub_layout(array.layout(), &region(rank))).collect::<Result<Vec<_>>>()?;
         let rows = |rank: usize| {
-            let (low, high) = layouts[rank].extent();
+            let (low, high) = layouts[rank].buffer_range();
             low.max(0) as usize / self.length..(high.max(0) as usize).div_ceil(self.length)
         };
         let held = |rank: usize| -> Region {

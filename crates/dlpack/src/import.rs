@@ -120,7 +120,7 @@ fn tensor_memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Opti
         return Err(Error::shape(OP, "the address of the elements is null", &[shape]));
     }
     let layout = strides.map_or(Ok(contiguous), |strides| Layout::strided(shape, strides, 0))?;
-    let (low, high) = layout.extent();
+    let (low, high) = layout.buffer_range();
     let below = low.unsigned_abs();
     let range = || {
         let element_0 = tensor.data.addr().checked_add(usize::try_from(tensor.byte_offset).ok()?)?;

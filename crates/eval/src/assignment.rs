@@ -6,7 +6,7 @@ use cuprum_core::{Error, Item, NdArray, Operand, with_device};
 use crate::ast::{Expr, ExprKind, Index};
 use crate::error::EvalError;
 use crate::evaluate::Evaluator;
-use crate::index::{IndexPart, index_array, index_error, index_items};
+use crate::index::{IndexPart, convert_index_parts, index_array, index_error};
 use crate::library;
 use crate::operators::BinaryOp;
 use crate::span::Span;
@@ -30,11 +30,11 @@ impl<'e> ElementTarget<'e> {
 impl Evaluator<'_> {
     /// Evaluates the indices of the assignment target `base[index]`. `base` is a variable that holds an array, or an indexed variable such
     /// as `x[0]`.
-    pub(crate) fn element_target<'e>(&mut self, base: &'e Expr, index: &Index) -> Result<ElementTarget<'e>, EvalError> {
+    pub(crate) fn evaluate_element_target<'e>(&mut self, base: &'e Expr, index: &Index) -> Result<ElementTarget<'e>, EvalError> {
         let mut target = match &base.kind {
             ExprKind::Name(name) => ElementTarget { name, indices: Vec::new() },
             ExprKind::Index { base, index } => {
-                let target = self.element_target(base, index)?;
+                let target = self.evaluate_element_target(base, index)?;
                 if target.indices.iter().flatten().any(|part| matches!(part, IndexPart::Array(_))) {
                     let message = "a mask or an index array selects a copy, so an assignment to its elements has no effect";
                     let help = "write one index: `x[mask] = value`";
@@ -76,7 +76,7 @@ impl Evaluator<'_> {
         (op, op_span): (BinaryOp, Span),
         value: &Expr,
     ) -> Result<&'e str, EvalError> {
-        let target = self.element_target(base, index)?;
+        let target = self.evaluate_element_target(base, index)?;
         let selected = match self.variables.get(target.name) {
             Some(Value::Array(array)) => target.indices.iter().try_fold(array.clone(), |array, parts| index_array(&array, parts)),
             _ => Err(UnlocatedError::type_error("only elements of an array can be updated")),
@@ -113,7 +113,7 @@ fn assign(array: &mut NdArray, indices: &[Vec<IndexPart>], value: Operand) -> Un
         assign(&mut view, rest, value)?;
         view.into()
     };
-    let items = index_items(array, first)?;
+    let items = convert_index_parts(array, first)?;
     array.assign(&items, value).map_err(index_error)
 }
 

@@ -12,7 +12,7 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 /// The implementation of a function in [`BUILTINS`]. It receives the evaluated positional arguments.
 pub(crate) type Builtin = fn(&[Value]) -> Unlocated<Value>;
 
-/// Built-in functions whose names are neither declared functions nor dtypes. [`call_python`] implements built-ins such as `abs` and
+/// Built-in functions whose names are neither declared functions nor dtypes. [`call_python_builtin`] implements built-ins such as `abs` and
 /// `int`, which share their name with a declared function or a dtype.
 pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", dtype)];
 
@@ -55,7 +55,7 @@ fn single_number(value: &Value) -> Unlocated<Option<Scalar>> {
 }
 
 /// Calls Python's built-in function `name`. Returns `None` if the arguments require NumPy's function of the same name instead.
-pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
+pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
     if name == "round" {
         return python_round(args, keywords);
     }

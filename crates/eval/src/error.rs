@@ -286,7 +286,7 @@ impl Snippet {
 
         let (indent, width) = (display_columns(line, 0..mark.start), display_columns(line, mark).max(1));
         if display_columns(line, 0..line.len()) <= SNIPPET_WIDTH {
-            return Snippet { text: line.chars().map(DisplayChar::of).map(|shown| shown.displayed()).collect(), indent, width };
+            return Snippet { text: line.chars().map(DisplayChar::of).map(|shown| shown.display_text()).collect(), indent, width };
         }
         let from = indent.saturating_sub(SNIPPET_WIDTH / 3);
         let mut snippet = Snippet { text: String::new(), indent: 0, width };
@@ -305,7 +305,7 @@ impl Snippet {
                     cut_right = true;
                     break;
                 }
-                snippet.text += &shown.displayed();
+                snippet.text += &shown.display_text();
                 shown_width += shown.width;
             }
             column += shown.width;
@@ -360,7 +360,7 @@ impl DisplayChar {
         DisplayChar { symbol, width }
     }
 
-    fn displayed(&self) -> String {
+    fn display_text(&self) -> String {
         if self.symbol == '\t' { " ".repeat(self.width) } else { self.symbol.to_string() }
     }
 }

@@ -17,7 +17,7 @@ use crate::scalar;
 use crate::show;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::{binary, call_named, compare, truth_value};
+use crate::value_ops::{binary, call_function_by_path, compare, truth_value};
 
 /// A function that receives each line that `print` writes.
 pub(crate) type LinePrinter = Box<dyn FnMut(&str) + Send>;
@@ -97,7 +97,7 @@ impl Evaluator<'_> {
                 None => self.library_value(expr.span, name),
             },
             ExprKind::Global { module, path } => match self.variables.get(module) {
-                Some(value) => self.attribute_chain(expr.span, value.clone(), path),
+                Some(value) => self.evaluate_attribute_chain(expr.span, value.clone(), path),
                 None => self.library_value(expr.span, path),
             },
             ExprKind::Tuple(items) => self.evaluate_items(expr.span, "tuple", items).map(Value::Tuple),
@@ -107,7 +107,7 @@ impl Evaluator<'_> {
                 let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
                 self.with_position(*op_span, binary(*op, left, right))
             }
-            ExprKind::Compare { first, rest } => self.comparison_chain(first, rest),
+            ExprKind::Compare { first, rest } => self.evaluate_comparison_chain(first, rest),
             ExprKind::Logical { op, values } => self.evaluate_logical(*op, values),
             ExprKind::Conditional { test, then, otherwise } => {
                 let chosen = if self.evaluate_truth(test)? { then } else { otherwise };
@@ -152,7 +152,7 @@ impl Evaluator<'_> {
         if !function.takes_functions() {
             return None;
         }
-        let path = self.ufunc_path(arg).or_else(|| self.library_path(arg).filter(|path| Function::find(path).is_some()));
+        let path = self.declared_function_path(arg).or_else(|| self.library_path(arg).filter(|path| Function::find(path).is_some()));
         path.map(Value::Str)
     }
 
@@ -194,7 +194,7 @@ impl Evaluator<'_> {
         library::unknown_name(path, self.variables.keys().map(String::as_str))
     }
 
-    fn attribute_chain(&self, span: Span, value: Value, path: &str) -> Evaluated {
+    fn evaluate_attribute_chain(&self, span: Span, value: Value, path: &str) -> Evaluated {
         path.split('.').try_fold(value, |object, name| self.with_position(span, members::attribute(&object, name)))
     }
 
@@ -207,7 +207,7 @@ impl Evaluator<'_> {
         let result = match (&value, of_object) {
             (_, Some(result)) => result.map_err(UnlocatedError::from),
             (Value::Scalar(s), None) => scalar::unary(op, *s).map(Value::from),
-            (Value::Array(_), None) => call_named(op.function(), vec![value]),
+            (Value::Array(_), None) => call_function_by_path(op.function(), vec![value]),
             (other, None) => {
                 Err(UnlocatedError::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name())))
             }
@@ -216,7 +216,7 @@ impl Evaluator<'_> {
     }
 
     /// Evaluates a comparison chain: `a < b <= c` is `a < b and b <= c`.
-    fn comparison_chain(&mut self, first: &Expr, rest: &[Comparison]) -> Evaluated {
+    fn evaluate_comparison_chain(&mut self, first: &Expr, rest: &[Comparison]) -> Evaluated {
         let mut left_expr = first;
         let mut left = self.evaluate(first)?;
         for (i, Comparison { op, op_span, right: right_expr }) in rest.iter().enumerate() {
@@ -270,7 +270,7 @@ impl Evaluator<'_> {
             keyword.push((k.name.clone(), value));
         }
         if let (ExprKind::Name(name), Callee::LibraryName(_)) = (&callee.kind, &target)
-            && let Some(value) = self.with_position(span, builtins::call_python(name, &positional, &keyword))?
+            && let Some(value) = self.with_position(span, builtins::call_python_builtin(name, &positional, &keyword))?
         {
             return Ok(value);
         }
@@ -282,7 +282,7 @@ impl Evaluator<'_> {
                 Err(UnlocatedError::type_error(format!("{name}() takes no keyword arguments")))
             }
             Callee::LibraryName(LibraryName::Builtin(_, call)) => call(&positional),
-            Callee::LibraryName(LibraryName::DType(d)) | Callee::Value(Value::DType(d)) => convert_by_dtype(d, positional, keyword),
+            Callee::LibraryName(LibraryName::DType(d)) | Callee::Value(Value::DType(d)) => call_dtype(d, positional, keyword),
             Callee::LibraryName(
                 LibraryName::Constant(_) | LibraryName::NewAxis | LibraryName::Bool(_) | LibraryName::TypeClass(_) | LibraryName::Grid(_),
             ) => Err(UnlocatedError::type_error("a constant cannot be called")),
@@ -291,25 +291,27 @@ impl Evaluator<'_> {
                 function.call(positional, keyword).map_err(UnlocatedError::from)
             }
             Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
-            Callee::Value(value) => return self.locate_error(callee.span, not_callable(callee, &value)),
+            Callee::Value(value) => return self.locate_error(callee.span, not_callable_error(callee, &value)),
             Callee::Print => self.print_values(&positional, &keyword),
         };
         let value = self.with_position(span, result)?;
         if let Some(out) = out {
-            self.bind_out(out, &value)?;
+            self.assign_to_out_variables(out, &value)?;
         }
         match updated {
-            Some(argument) => self.bind_out(argument, &value).map(|()| Value::None),
+            Some(argument) => self.assign_to_out_variables(argument, &value).map(|()| Value::None),
             None => Ok(value),
         }
     }
 
     /// Assigns the result of a call to the variables in `out`: the argument `out`, or the argument that the function updates. Elements and
     /// attributes of arrays are errors, because only variables can be updated.
-    fn bind_out(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
+    fn assign_to_out_variables(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
         match (&out.kind, value) {
-            (ExprKind::Tuple(outs), Value::Tuple(values)) => outs.iter().zip(values).try_for_each(|(out, value)| self.bind_out(out, value)),
-            (ExprKind::Tuple(outs), value) if outs.len() == 1 => self.bind_out(&outs[0], value),
+            (ExprKind::Tuple(outs), Value::Tuple(values)) => {
+                outs.iter().zip(values).try_for_each(|(out, value)| self.assign_to_out_variables(out, value))
+            }
+            (ExprKind::Tuple(outs), value) if outs.len() == 1 => self.assign_to_out_variables(&outs[0], value),
             (ExprKind::Name(name), value) => {
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
@@ -343,11 +345,11 @@ impl Evaluator<'_> {
                 None => self.resolve_callee(callee.span, path),
                 // A variable with the name of the library prefix exists, so `xp.sum()` is a method call on the variable.
                 Some(value) => match path.rsplit_once('.') {
-                    Some((before, name)) => Ok(Callee::Method(self.attribute_chain(callee.span, value.clone(), before)?, name)),
+                    Some((before, name)) => Ok(Callee::Method(self.evaluate_attribute_chain(callee.span, value.clone(), before)?, name)),
                     None => Ok(Callee::Method(value.clone(), path)),
                 },
             },
-            ExprKind::Attribute { base, name, .. } => match (self.library_path(callee), self.ufunc_path(base)) {
+            ExprKind::Attribute { base, name, .. } => match (self.library_path(callee), self.declared_function_path(base)) {
                 (Some(path), _) => self.resolve_callee(callee.span, &path),
                 (None, Some(ufunc)) => match Function::find(&format!("ufunc.{name}")) {
                     Some(method) => Ok(Callee::UfuncMethod(method, ufunc)),
@@ -360,7 +362,7 @@ impl Evaluator<'_> {
     }
 
     /// Returns the path if `expr` names a declared function, such as `add` in `add.reduce(x)`, and `None` otherwise.
-    fn ufunc_path(&self, expr: &Expr) -> Option<String> {
+    fn declared_function_path(&self, expr: &Expr) -> Option<String> {
         let path = match &expr.kind {
             ExprKind::Name(name) if !self.variables.contains_key(name) => name,
             ExprKind::Global { module, path } if !self.variables.contains_key(module) => path,
@@ -476,13 +478,13 @@ fn comparison_chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
 }
 
 /// Calls a dtype as a function: `np.float32(x)` converts an array, a number or a nested list.
-fn convert_by_dtype(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
+fn call_dtype(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
     static PARAMETERS: Parameters = Parameters::new("x=0");
     let args = Args::bind(dtype.name(), &PARAMETERS, positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
 }
 
-fn not_callable(callee: &Expr, value: &Value) -> UnlocatedError {
+fn not_callable_error(callee: &Expr, value: &Value) -> UnlocatedError {
     let error = UnlocatedError::type_error(format!("'{}' cannot be called", value.type_name()));
     match &callee.kind {
         ExprKind::Name(name) if library::lookup(name).is_some() => {

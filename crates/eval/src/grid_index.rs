@@ -31,18 +31,18 @@ impl Evaluator<'_> {
     pub(crate) fn evaluate_grid(&mut self, function: GridFunction, index: &Index) -> Result<Value, EvalError> {
         let mut parts = Vec::with_capacity(index.items.len());
         for item in &index.items {
-            parts.push(self.grid_part(item)?);
+            parts.push(self.evaluate_grid_part(item)?);
         }
         let result = call_grid_function(function, &parts, index.tuple);
         self.with_position(index.span, result)
     }
 
-    fn grid_part(&mut self, item: &IndexItem) -> Result<GridPart, EvalError> {
+    fn evaluate_grid_part(&mut self, item: &IndexItem) -> Result<GridPart, EvalError> {
         match &item.kind {
             IndexItemKind::Slice { start, stop, step } => {
-                let start = self.grid_bound(start.as_deref(), Some(0), item.span)?;
-                let stop = self.grid_bound(stop.as_deref(), None, item.span)?;
-                let step = self.grid_bound(step.as_deref(), Some(1), item.span)?;
+                let start = self.evaluate_grid_bound(start.as_deref(), Some(0), item.span)?;
+                let stop = self.evaluate_grid_bound(stop.as_deref(), None, item.span)?;
+                let step = self.evaluate_grid_bound(step.as_deref(), Some(1), item.span)?;
                 Ok(GridRange::new(start, stop, step).into())
             }
             IndexItemKind::Expr(expr) => {
@@ -59,7 +59,7 @@ impl Evaluator<'_> {
     }
 
     /// Evaluates the start, stop or step of a slice. If the part is absent, returns `default`, or an error if there is no default.
-    fn grid_bound(&mut self, part: Option<&Expr>, default: Option<i64>, item: Span) -> Result<Scalar, EvalError> {
+    fn evaluate_grid_bound(&mut self, part: Option<&Expr>, default: Option<i64>, item: Span) -> Result<Scalar, EvalError> {
         match (part, default) {
             (Some(expr), _) => match self.evaluate(expr)? {
                 Value::Scalar(number) => Ok(number),

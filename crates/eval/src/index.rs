@@ -27,11 +27,11 @@ pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
             let array = value.array("index")?;
             index_part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))
         }
-        other => Err(bad(&format!("{} '{}'", article_for(other), other.type_name()))),
+        other => Err(bad(&format!("{} '{}'", indefinite_article(other), other.type_name()))),
     }
 }
 
-fn article_for(value: &Value) -> &'static str {
+fn indefinite_article(value: &Value) -> &'static str {
     if value.type_name().starts_with(['a', 'i']) { "an" } else { "a" }
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn slice_bound(value: &Value) -> Unlocated<Option<isize>> {
 }
 
 /// Converts the parts of an index to items. Index arrays are copied to the array's device.
-pub(crate) fn index_items(array: &NdArray, parts: &[IndexPart]) -> Unlocated<Vec<IndexItem>> {
+pub(crate) fn convert_index_parts(array: &NdArray, parts: &[IndexPart]) -> Unlocated<Vec<IndexItem>> {
     let item = |part: &IndexPart| match part {
         IndexPart::Basic(item) => Ok(IndexItem::Basic(*item)),
         IndexPart::Array(indices) => Ok(IndexItem::Array(indices.to_device(array.device())?)),
@@ -69,7 +69,7 @@ pub(crate) fn index_error(error: Error) -> UnlocatedError {
 
 /// Returns `array[parts]`.
 pub(crate) fn index_array(array: &NdArray, parts: &[IndexPart]) -> Unlocated<NdArray> {
-    array.index(&index_items(array, parts)?).map_err(index_error)
+    array.index(&convert_index_parts(array, parts)?).map_err(index_error)
 }
 
 /// Indexes a tuple or list by `parts`, which must be one int or one slice.

@@ -167,8 +167,8 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             _ => Err(UnlocatedError::type_error("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
         // For `a.reshape(2, -1)` and `a.transpose(1, 0)`, the arguments are collected into one tuple of the shape or axes.
-        "reshape" | "transpose" if positional.len() > 1 => call_declared(object, name, vec![Value::tuple(positional)], keyword),
-        _ if method_function(name).is_some() => call_declared(object, name, positional, keyword),
+        "reshape" | "transpose" if positional.len() > 1 => call_declared_method(object, name, vec![Value::tuple(positional)], keyword),
+        _ if method_function(name).is_some() => call_declared_method(object, name, positional, keyword),
         _ => match attribute(&object, name) {
             Ok(_) => Err(UnlocatedError::type_error(format!("`{name}` is an attribute, not a method"))
                 .with_help(format!("write `.{name}` without parentheses"))),
@@ -237,7 +237,7 @@ fn call_object_method(object: Value, name: &str, mut positional: Vec<Value>, mut
     Ok(function.call(positional, keyword)?)
 }
 
-fn call_declared(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
+fn call_declared_method(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
     match method_function(name) {
         Some(function) => Ok(function.call([vec![array], positional].concat(), keyword)?),
         None => Err(unknown_member(&array, name)),

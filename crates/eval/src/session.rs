@@ -212,7 +212,7 @@ impl Session {
             }
             TargetKind::Index { base, index } => {
                 let mut evaluator = self.new_evaluator(source);
-                let elements = evaluator.element_target(base, index)?;
+                let elements = evaluator.evaluate_element_target(base, index)?;
                 evaluator.assign_elements(&elements, target.span, value)?;
                 self.mark_assigned(elements.name());
                 Ok(())

@@ -188,7 +188,7 @@ impl<'s> Parser<'s> {
         loop {
             let (path, span) = self.module_path()?;
             if !IMPORTABLE_MODULES.contains(&path.as_str()) {
-                return Err(self.not_importable(&path, span));
+                return Err(self.not_importable_error(&path, span));
             }
             let (alias, _) = if self.eat_keyword("as").is_some() {
                 self.name("a name")?
@@ -214,7 +214,7 @@ impl<'s> Parser<'s> {
         self.advance();
         let (path, span) = self.module_path()?;
         if !IMPORTABLE_MODULES.contains(&path.as_str()) {
-            return Err(self.not_importable(&path, span));
+            return Err(self.not_importable_error(&path, span));
         }
         if self.eat_keyword("import").is_none() {
             return Err(self.unexpected_token("`import`", None));
@@ -250,7 +250,7 @@ impl<'s> Parser<'s> {
         Ok((path, span))
     }
 
-    fn not_importable(&self, path: &str, span: Span) -> ParseError {
+    fn not_importable_error(&self, path: &str, span: Span) -> ParseError {
         let help = match path.strip_prefix("numpy.").or_else(|| path.strip_prefix("cupy.")) {
             Some(namespace) => format!("write `np.{namespace}.` before the names"),
             None => format!("only {} can be imported, and imports are optional", IMPORTABLE_MODULES.join(", ")),

@@ -12,7 +12,7 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 const MAX_SEQUENCE_LEN: usize = 1 << 16;
 
 /// Calls the declared function with the path `path`, such as `linalg.norm`.
-pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Unlocated<Value> {
+pub(crate) fn call_function_by_path(path: &str, positional: Vec<Value>) -> Unlocated<Value> {
     match Function::find(path) {
         Some(function) => Ok(function.call(positional, Vec::new())?),
         None => Err(UnlocatedError::name_error(format!("no function `{path}`"))),
@@ -34,7 +34,7 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value
         (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
         // As in NumPy, `**` has fast paths for some exponents that the function `power` does not have.
         (Value::Array(base), Value::Scalar(exponent)) if op == BinaryOp::Pow => Ok(base.power(exponent)?.into()),
-        (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_named(op.function(), vec![left, right]),
+        (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_function_by_path(op.function(), vec![left, right]),
         (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => concatenate_sequences(a, b).map(Value::Tuple),
         (Value::List(a), Value::List(b)) if op == BinaryOp::Add => concatenate_sequences(a, b).map(Value::List),
         (Value::Tuple(a), Value::Scalar(n)) | (Value::Scalar(n), Value::Tuple(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
@@ -88,7 +88,7 @@ pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Unlocated<V
             "an array cannot be compared with '{}'",
             if let Value::Array(_) = left { right } else { left }.type_name()
         ))),
-        (Value::Array(_), _) | (_, Value::Array(_)) => call_named(op.function(), vec![left.clone(), right.clone()]),
+        (Value::Array(_), _) | (_, Value::Array(_)) => call_function_by_path(op.function(), vec![left.clone(), right.clone()]),
         _ => match op {
             CompareOp::Eq => Ok(python_equal(left, right)?.into()),
             CompareOp::Ne => Ok((!python_equal(left, right)?).into()),

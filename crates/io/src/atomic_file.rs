@@ -76,7 +76,7 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     if let Some(metadata) = &existing {
         if !metadata.is_file() || is_descriptor(&target) {
             let mut file = open_directly(&target, metadata.is_file()).map_err(system_error)?;
-            fill(&mut CheckedFile(&mut file))?;
+            fill(&mut FaultInjectingFile(&mut file))?;
             return file.flush().map_err(system_error);
         }
         // Opening `path` checks that the file's permissions allow writing. A rename to `path` would not check this.
@@ -88,7 +88,7 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     }
     let created = TemporaryFile::create(folder, existing.is_some());
     let mut temporary = created.map_err(|e| with_path(Path::new(&format!("folder {}", folder.display())), e))?;
-    fill(&mut CheckedFile(&mut temporary.file))?;
+    fill(&mut FaultInjectingFile(&mut temporary.file))?;
     if let Some(metadata) = &existing {
         keep_permissions(&temporary.file, metadata)?;
     }
@@ -166,7 +166,7 @@ impl TemporaryFile {
     /// `is_private`.
     fn create(folder: &Path, is_private: bool) -> Result<TemporaryFile> {
         io_failure(Point::FileOpen).map_err(system_error)?;
-        match create_unnamed(folder) {
+        match create_unnamed_file(folder) {
             Some(file) => Ok(TemporaryFile { file, name: None }),
             None => TemporaryFile::create_named(folder, is_private),
         }
@@ -211,9 +211,9 @@ impl Drop for TemporaryFile {
 }
 
 /// A file whose writes fail on request of a test.
-struct CheckedFile<'a>(&'a mut File);
+struct FaultInjectingFile<'a>(&'a mut File);
 
-impl Write for CheckedFile<'_> {
+impl Write for FaultInjectingFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         io_failure(Point::FileWrite)?;
         self.0.write(bytes)
@@ -238,7 +238,7 @@ fn unused_name(folder: &Path) -> PathBuf {
 /// Creates a file without a name in `folder`. Returns `None` if the operating system or the file system does not support unnamed
 /// files.
 #[cfg(target_os = "linux")]
-fn create_unnamed(folder: &Path) -> Option<File> {
+fn create_unnamed_file(folder: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags, open};
     if !Path::new("/proc/self/fd").is_dir() {
         return None;
@@ -256,7 +256,7 @@ fn name_unnamed_file(file: &File, name: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn create_unnamed(_folder: &Path) -> Option<File> {
+fn create_unnamed_file(_folder: &Path) -> Option<File> {
     None
 }
 

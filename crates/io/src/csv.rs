@@ -15,7 +15,7 @@ use crate::source::read_file;
 
 pub use options::{Delimiter, TextOptions};
 pub use write::{TextFormat, savetxt};
-pub(crate) use write::{check_writable, write_text};
+pub(crate) use write::{check_ndim_and_evaluate, write_text};
 
 /// A table that was read from text: its values, and the names of its columns.
 #[derive(Clone)]

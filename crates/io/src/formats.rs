@@ -302,21 +302,21 @@ enum Encoded<'a> {
 fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<Encoded<'a>> {
     match format {
         Format::Npz => return npz::encode_members(arrays).map(Encoded::Npz),
-        Format::Safetensors => return safetensors::Encoded::prepare(arrays, &[]).map(Encoded::Safetensors),
+        Format::Safetensors => return safetensors::Encoded::prepare_for_writing(arrays, &[]).map(Encoded::Safetensors),
         _ => {}
     }
     let &[(_, array)] = arrays else {
         return Err(format_error(format!("{} arrays for a format that holds one; npz and safetensors hold several", arrays.len())));
     };
     let text = |delimiter: &str| {
-        csv::check_writable(array)?;
+        csv::check_ndim_and_evaluate(array)?;
         Ok(Encoded::Text(array, TextFormat::default().delimiter(delimiter)))
     };
     match format {
-        Format::Npy => npy::Encoded::prepare(array).map(Encoded::Npy),
+        Format::Npy => npy::Encoded::prepare_for_writing(array).map(Encoded::Npy),
         Format::Csv => text(","),
         Format::Tsv => text("\t"),
-        Format::Png | Format::Ppm => image::Encoded::prepare(array, format, &ImageOptions::default()).map(Encoded::Image),
+        Format::Png | Format::Ppm => image::Encoded::prepare_for_writing(array, format, &ImageOptions::default()).map(Encoded::Image),
         _ => text(" "),
     }
 }

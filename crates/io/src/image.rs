@@ -65,7 +65,7 @@ impl ImageOptions {
 pub fn save_image(path: impl AsRef<Path>, array: &NdArray, options: &ImageOptions) -> Result<()> {
     let path = path.as_ref();
     let encoded = match Format::of_path(path) {
-        Some(format @ (Format::Png | Format::Ppm)) => Encoded::prepare(array, format, options),
+        Some(format @ (Format::Png | Format::Ppm)) => Encoded::prepare_for_writing(array, format, options),
         _ => Err(format_error("the extension of an image is png, ppm, pgm or pnm")),
     };
     let encoded = encoded.map_err(|e| with_path(path, e))?;
@@ -83,7 +83,7 @@ pub(crate) struct Encoded {
 
 impl Encoded {
     /// Checks shape and dtype, evaluates the array, and determines the values that become black and white.
-    pub fn prepare(array: &NdArray, format: Format, options: &ImageOptions) -> Result<Encoded> {
+    pub fn prepare_for_writing(array: &NdArray, format: Format, options: &ImageOptions) -> Result<Encoded> {
         let channels = match *array.shape() {
             [_, _] => 1,
             [_, _, channels @ (1 | 3)] => channels,
@@ -138,7 +138,7 @@ impl Encoded {
         let mut writer = encoder.write_header().map_err(png_error)?;
         let mut stream = writer.stream_writer().map_err(png_error)?;
         self.for_each_row_block(&mut |bytes| {
-            source::count_transferred(bytes.len());
+            source::add_transferred_bytes(bytes.len());
             stream.write_all(bytes).map_err(system_error)
         })?;
         stream.finish().map_err(png_error)?;

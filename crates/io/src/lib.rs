@@ -24,7 +24,7 @@ mod mapping;
 mod names;
 mod npy;
 mod npz;
-mod raw;
+mod raw_binary_files;
 mod safetensors;
 mod source;
 mod transfer;
@@ -35,6 +35,6 @@ pub use formats::{Format, read, read_named, read_stream, read_stream_as, write, 
 pub use image::{ImageOptions, save_image};
 pub use npy::{load, load_bytes, load_mapped, save};
 pub use npz::{Npz, load_npz, load_npz_bytes, save_npz, save_npz_compressed, save_npz_with_texts};
-pub use raw::{fromfile, memmap, tofile};
+pub use raw_binary_files::{fromfile, memmap, tofile};
 pub use safetensors::{Safetensors, load_safetensors, load_safetensors_bytes, save_safetensors, save_safetensors_with};
 pub use source::{bytes_transferred, read_file};

@@ -19,7 +19,7 @@ pub(crate) fn check_unique<'a>(names: impl IntoIterator<Item = &'a str>) -> Resu
 }
 
 /// Returns the message for a file without an array `name`. It lists the first names that the file has.
-pub(crate) fn no_such_array<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn no_such_array_message<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     format!("no array {name:?} in this file; it contains: {}", list_names(names))
 }
 

@@ -12,7 +12,7 @@ use crate::atomic_file;
 use crate::failure::{format_error, with_path};
 use crate::mapping::Mapping;
 use crate::source::{self, read_fully};
-use crate::transfer::{for_each_block, new_array, normalize_bools};
+use crate::transfer::{array_from_host_buffer, for_each_block, normalize_bools};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum size of the header of an npy file in bytes, as in `numpy.load`.
@@ -121,7 +121,7 @@ pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
 /// ```
 pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     let path = path.as_ref();
-    let encoded = Encoded::prepare(array).map_err(|e| with_path(path, e))?;
+    let encoded = Encoded::prepare_for_writing(array).map_err(|e| with_path(path, e))?;
     atomic_file::write(path, |file| encoded.write(file))
 }
 
@@ -421,9 +421,9 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
     }
     if header.fortran_order {
         let reversed: Vec<usize> = header.shape.iter().rev().copied().collect();
-        new_array(header.dtype, &reversed, host)?.t()
+        array_from_host_buffer(header.dtype, &reversed, host)?.t()
     } else {
-        new_array(header.dtype, &header.shape, host)
+        array_from_host_buffer(header.dtype, &header.shape, host)
     }
 }
 
@@ -473,7 +473,7 @@ impl Encoded {
     ///
     /// # Errors
     /// [`Error::Io`] for bfloat16; errors of evaluation.
-    pub fn prepare(array: &NdArray) -> Result<Encoded> {
+    pub fn prepare_for_writing(array: &NdArray) -> Result<Encoded> {
         let descr = descr(array.dtype())?;
         let stored = array.stored()?;
         let fortran_order = stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous();

@@ -156,7 +156,7 @@ impl Npz {
 
     fn find_member(&self, name: &str) -> Result<&Member> {
         let found = self.archive.members.iter().find(|m| m.name == name);
-        found.ok_or_else(|| Error::io(&self.path, crate::names::no_such_array(name, self.names())))
+        found.ok_or_else(|| Error::io(&self.path, crate::names::no_such_array_message(name, self.names())))
     }
 }
 
@@ -348,7 +348,7 @@ fn write_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Res
 pub(crate) fn encode_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::Encoded)>> {
     crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
     let encode = |(name, array): &(&str, &NdArray)| {
-        let encoded = npy::Encoded::prepare(array).map_err(|e| with_path(Path::new(name), e))?;
+        let encoded = npy::Encoded::prepare_for_writing(array).map_err(|e| with_path(Path::new(name), e))?;
         Ok((format!("{name}.npy"), encoded))
     };
     arrays.iter().map(encode).collect()

@@ -14,7 +14,7 @@ use crate::atomic_file;
 use crate::failure::{format_error, with_path};
 use crate::mapping::Mapping;
 use crate::source::{self, read_to_end};
-use crate::transfer::{for_each_block, new_array, normalize_bools};
+use crate::transfer::{array_from_host_buffer, for_each_block, normalize_bools};
 
 /// Maximum size of the header in bytes, as in the `safetensors` crate.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
@@ -102,7 +102,7 @@ impl Safetensors {
     pub fn read(&self, name: &str) -> Result<NdArray> {
         let found = self.header.tensors.iter().find(|t| t.name == name);
         let Some(tensor) = found else {
-            return Err(Error::io(&self.path, crate::names::no_such_array(name, self.names())));
+            return Err(Error::io(&self.path, crate::names::no_such_array_message(name, self.names())));
         };
         self.array(tensor)
     }
@@ -119,7 +119,7 @@ impl Safetensors {
             FileBytes::Read(bytes) => tensor.copy_array(bytes),
         };
         let array = read().map_err(|e| with_path(&self.path, with_path(Path::new(&tensor.name), e)))?;
-        source::count_transferred(array.nbytes());
+        source::add_transferred_bytes(array.nbytes());
         Ok(array)
     }
 }
@@ -205,7 +205,7 @@ pub fn save_safetensors(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> 
 /// ```
 pub fn save_safetensors_with(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], metadata: &[(&str, &str)]) -> Result<()> {
     let path = path.as_ref();
-    let encoded = Encoded::prepare(arrays, metadata).map_err(|e| with_path(path, e))?;
+    let encoded = Encoded::prepare_for_writing(arrays, metadata).map_err(|e| with_path(path, e))?;
     atomic_file::write(path, |file| encoded.write(file))
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct Encoded<'a> {
 
 impl<'a> Encoded<'a> {
     /// Evaluates the arrays and encodes their header.
-    pub fn prepare(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<Encoded<'a>> {
+    pub fn prepare_for_writing(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<Encoded<'a>> {
         crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
         let mut order: Vec<usize> = (0..arrays.len()).collect();
         order.sort_by_key(|&i| std::cmp::Reverse(arrays[i].1.dtype().itemsize()));
@@ -310,7 +310,7 @@ impl Tensor {
         if dtype == DType::Bool {
             normalize_bools(host.as_mut_bytes()?);
         }
-        new_array(dtype, &self.shape, host)
+        array_from_host_buffer(dtype, &self.shape, host)
     }
 }
 
@@ -355,7 +355,7 @@ impl Header {
                 ));
             }
         }
-        check_regions(&tensors, 8 + len, bytes.len())?;
+        check_array_byte_ranges(&tensors, 8 + len, bytes.len())?;
         crate::names::check_unique(tensors.iter().map(|t| t.name.as_str()))?;
         Ok(Header { tensors, metadata: raw.metadata })
     }
@@ -366,7 +366,7 @@ fn damaged_header_error(name: &str, message: impl fmt::Display) -> Error {
 }
 
 /// Checks that the byte ranges of the arrays cover the bytes from `start` to `end` of the file without gaps and overlaps.
-fn check_regions(tensors: &[Tensor], start: usize, end: usize) -> Result<()> {
+fn check_array_byte_ranges(tensors: &[Tensor], start: usize, end: usize) -> Result<()> {
     let mut order: Vec<&Tensor> = tensors.iter().collect();
     order.sort_by_key(|t| (t.start, t.end));
     let mut at = start;

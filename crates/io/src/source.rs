@@ -36,7 +36,7 @@ pub fn bytes_transferred() -> u64 {
 }
 
 /// Adds to the count of transferred bytes.
-pub(crate) fn count_transferred(bytes: usize) {
+pub(crate) fn add_transferred_bytes(bytes: usize) {
     TRANSFERRED_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
             Ok(0) => break,
             Ok(n) => {
                 filled += n;
-                count_transferred(n);
+                add_transferred_bytes(n);
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             // Errors of the system have an OS error code. An error without one comes from a decoder, and is about the contents.
@@ -115,7 +115,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 pub(crate) fn write_all(file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
     for piece in bytes.chunks(MAX_TRANSFER_BYTES) {
         file.write_all(piece).map_err(system_error)?;
-        count_transferred(piece.len());
+        add_transferred_bytes(piece.len());
     }
     Ok(())
 }

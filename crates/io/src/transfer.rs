@@ -16,7 +16,7 @@ const MAX_PIECE_BYTES: usize = 16 << 20;
 
 /// Returns an array over `host`, which holds the elements in C order. The array is copied to the current device unless that device is the
 /// host.
-pub(crate) fn new_array(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
+pub(crate) fn array_from_host_buffer(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
     NdArray::from(StoredArray::new(dtype, Layout::contiguous(shape)?, Arc::new(host))?).to_device(Device::current()?)
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn for_each_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result
         let (start, nbytes) = (layout.offset() * item, array.nbytes());
         return match stored.buffer().as_any().downcast_ref::<HostBuffer>() {
             Some(host) => host.as_bytes().get(start..start + nbytes).unwrap_or_default().chunks(MAX_PIECE_BYTES).try_for_each(f),
-            None => for_each_download(&stored, start, nbytes, f),
+            None => for_each_downloaded_block(&stored, start, nbytes, f),
         };
     }
     let block = if array.device() == Device::CPU { HOST_BLOCK_BYTES } else { DEVICE_BLOCK_BYTES };
@@ -49,7 +49,7 @@ pub(crate) fn for_each_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result
 }
 
 /// Copies `nbytes` of the buffer of `stored`, from byte `start`, to the host in blocks, and calls `f` with each block.
-fn for_each_download(stored: &StoredArray, start: usize, nbytes: usize, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+fn for_each_downloaded_block(stored: &StoredArray, start: usize, nbytes: usize, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let driver = driver(stored.device())?;
     let mut host = HostBuffer::uninit(nbytes.min(DEVICE_BLOCK_BYTES))?;
     for done in (0..nbytes).step_by(DEVICE_BLOCK_BYTES) {

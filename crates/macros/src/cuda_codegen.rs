@@ -201,7 +201,7 @@ impl CudaWriter<'_> {
                     && let Some(AffineIndex { factor, offset }) = AffineIndex::from_index_without_overflow(index, variable)
                 {
                     let all = self.variable_name(self.function.parameters[*whole].variable);
-                    let condition = format!("user_defined::inside<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
+                    let condition = format!("user_defined::affine_range_is_inside<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
                     if !conditions.contains(&condition) {
                         conditions.push(condition);
                     }

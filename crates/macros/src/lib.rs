@@ -134,7 +134,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
                 ReductionIdentity::Lowest => quote!(Lowest),
                 ReductionIdentity::Highest => quote!(Highest),
             };
-            quote!(::core::option::Option::Some(&op::ReductionDef::combining_by_body(op::Identity::#identity)))
+            quote!(::core::option::Option::Some(&op::ReductionDef::user_defined_reduction(op::Identity::#identity)))
         }
     };
     let (family, arity, call, signature) = if is_reduction {
@@ -439,7 +439,7 @@ mod tests {
         let (_, dot) = text(
             "fn dot<T: Float>(x: &[T], y: &[T]) -> T { let mut s = x[0] * 0; for i in 0..x.len() as i32 / 2 { s += x[2 * i + 1] * y[i]; } s }",
         );
-        let head = "    if (user_defined::inside<2, 1>(begin_v3_i, end_v3_i, v0_x_len) && user_defined::inside<1, 0>(begin_v3_i, end_v3_i, v1_y_len)) {\n";
+        let head = "    if (user_defined::affine_range_is_inside<2, 1>(begin_v3_i, end_v3_i, v0_x_len) && user_defined::affine_range_is_inside<1, 0>(begin_v3_i, end_v3_i, v1_y_len)) {\n";
         assert!(dot.contains(head), "{dot}");
         let fast = "op::multiply(v0_x[2ll * v3_i + 1], v1_y[1ll * v3_i + 0])";
         let clamped = "op::multiply(user_defined::at(v0_x, v0_x_len, op::add(op::multiply(static_cast<i32>(2), v3_i), static_cast<i32>(1))), user_defined::at(v1_y, v1_y_len, v3_i))";
@@ -452,7 +452,7 @@ mod tests {
         }
         let (_, nested) =
             text("fn f(x: &[f32], n: i32) -> f32 { let mut s = 0.0; for i in 0..n { for j in 0..i { s += x[i] * x[j]; } } s }");
-        assert_eq!(nested.matches("user_defined::inside").count(), 1, "{nested}");
+        assert_eq!(nested.matches("user_defined::affine_range_is_inside").count(), 1, "{nested}");
         assert!(nested.contains("user_defined::at(v0_x, v0_x_len, v3_i), v0_x[1ll * v4_j + 0]"), "{nested}");
     }
 

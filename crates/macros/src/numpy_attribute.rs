@@ -141,7 +141,7 @@ fn into_bound_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<T
 }
 
 /// Returns the type `Vec<T>` for a bound `IntoIterator<Item: AsRef<T>>`, if `bounds` has one.
-fn iterator_bound_list(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<TokenStream> {
+fn vec_type_of_iterator_bound(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<TokenStream> {
     bounds.iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
         let segment = bound.path.segments.last().filter(|segment| segment.ident == "IntoIterator")?;
@@ -176,7 +176,7 @@ fn owned_type_and_argument(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenS
             Type::Path(path) if path.path.is_ident("str") => Ok((quote!(::std::string::String), quote!(&#value))),
             owned => Ok((quote!(#owned), quote!(&#value))),
         },
-        Type::ImplTrait(of) => match into_bound_target(&of.bounds).map(|t| quote!(#t)).or_else(|| iterator_bound_list(&of.bounds)) {
+        Type::ImplTrait(of) => match into_bound_target(&of.bounds).map(|t| quote!(#t)).or_else(|| vec_type_of_iterator_bound(&of.bounds)) {
             Some(target) => Ok((target, quote!(#value))),
             None => Err(syn::Error::new_spanned(
                 ty,

@@ -55,7 +55,7 @@ impl PrimitiveType {
         matches!(self, PrimitiveType::F32 | PrimitiveType::F64)
     }
     /// Returns whether the literal `digits` is in the range of the type.
-    pub fn contains_literal(self, digits: &str) -> bool {
+    pub fn can_hold_literal(self, digits: &str) -> bool {
         let int = |low: i128, high: i128| digits.parse::<i128>().is_ok_and(|n| (low..=high).contains(&n));
         match self {
             PrimitiveType::Bool => false,

@@ -36,7 +36,7 @@ pub(crate) fn range_along(device: Device, count: usize, axis: usize, ndim: usize
 }
 
 /// Prepends axes of extent 1 until the array has at least `ndim` axes. Returns a view.
-pub(crate) fn at_least(a: &NdArray, ndim: usize) -> Result<NdArray> {
+pub(crate) fn with_at_least_ndim(a: &NdArray, ndim: usize) -> Result<NdArray> {
     if a.ndim() >= ndim { Ok(a.clone()) } else { a.index(&vec![Item::NewAxis; ndim - a.ndim()]) }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn result_dtype<'a>(operands: impl IntoIterator<Item = &'a Operand>) 
 
 /// Converts an operand to an array (`numpy.asarray`). A number becomes a 0-d array of its default dtype on `device`. An array is returned
 /// unchanged, on its own device. An integer outside the range of 64 bits is an error of the function `op`.
-pub(crate) fn array_on(op: &'static str, device: Device, operand: &Operand) -> Result<NdArray> {
+pub(crate) fn array_on_device(op: &'static str, device: Device, operand: &Operand) -> Result<NdArray> {
     match operand {
         Operand::Array(a) => Ok(a.clone()),
         Operand::Scalar(s) => with_device(device, || NdArray::scalar(s.checked_for(op, s.default_dtype())?)),

@@ -10,7 +10,7 @@ use cuprum_core::{
     greater_equal, less, moveaxis, multiply, numpy, power, subtract, where_,
 };
 
-use crate::common::{array_on, at_least, filled, inexact_array_on, range_along, result_dtype, slice_axis};
+use crate::common::{array_on_device, filled, inexact_array_on, range_along, result_dtype, slice_axis, with_at_least_ndim};
 use crate::manipulation::broadcast_arrays;
 
 /// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
@@ -95,7 +95,7 @@ pub fn array_(object: impl Into<Operand>, dtype: impl Into<Option<DType>>, ndmin
     if ndmin > MAX_NDIM {
         return Err(Error::value("array", format!("ndmin bigger than allowable number of dimensions ({MAX_NDIM})")));
     }
-    at_least(&asarray(object, dtype)?, ndmin)
+    with_at_least_ndim(&asarray(object, dtype)?, ndmin)
 }
 
 /// Copies the array to host memory (CuPy's `asnumpy`).
@@ -145,7 +145,7 @@ fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
 }
 
 /// Returns the deferred bool matrix that is true where column <= row + `k`.
-pub(crate) fn lower_mask(device: Device, rows: usize, columns: usize, k: isize) -> Result<NdArray> {
+pub(crate) fn lower_triangle_mask(device: Device, rows: usize, columns: usize, k: isize) -> Result<NdArray> {
     let k = k.clamp(-(rows as isize), columns as isize);
     greater_equal(add(range_along(device, rows, 0, 2)?, k as i64)?, range_along(device, columns, 1, 2)?)
 }
@@ -177,7 +177,7 @@ fn tri_from_args(args: &Args) -> Result<Value> {
 #[numpy("tri(N, M=None, k=0, dtype=None)", call = tri_from_args)]
 pub fn tri(rows: usize, columns: usize, k: isize, dtype: DType) -> Result<NdArray> {
     checked_size("tri", &[rows, columns])?;
-    lower_mask(Device::current()?, rows, columns, k)?.astype(dtype)
+    lower_triangle_mask(Device::current()?, rows, columns, k)?.astype(dtype)
 }
 
 /// Returns `m` with zeros above diagonal `k` of its last two axes if `lower`, and below that diagonal otherwise.
@@ -189,8 +189,8 @@ fn triangle(op: &'static str, m: &NdArray, k: isize, lower: bool) -> Result<NdAr
     };
     // `false` is a weak scalar: it adopts the dtype of `m`.
     match lower {
-        true => where_(lower_mask(m.device(), rows, columns, k)?, m, false),
-        false => where_(lower_mask(m.device(), rows, columns, k.saturating_sub(1))?, false, m),
+        true => where_(lower_triangle_mask(m.device(), rows, columns, k)?, m, false),
+        false => where_(lower_triangle_mask(m.device(), rows, columns, k.saturating_sub(1))?, false, m),
     }
 }
 
@@ -440,10 +440,10 @@ pub fn logspace(
     if let Operand::Array(array) = &base
         && array.ndim() > 0
     {
-        let mut ends = [array_on(name, device, &start)?, array_on(name, device, &stop)?, array.clone()];
+        let mut ends = [array_on_device(name, device, &start)?, array_on_device(name, device, &stop)?, array.clone()];
         let ndim = ends.iter().map(NdArray::ndim).max().unwrap_or(0);
         for end in &mut ends {
-            *end = at_least(end, ndim)?;
+            *end = with_at_least_ndim(end, ndim)?;
         }
         let [first, last, array] = ends;
         (start, stop, base) = (first.into(), last.into(), expand_dims(&array, [spacing.axis])?.into());
@@ -480,7 +480,7 @@ pub fn logspace(
 pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("num")] samples: impl Into<Samples>) -> Result<NdArray> {
     let (start, stop, spacing) = (start.into(), stop.into(), samples.into());
     let device = device_of(&[&start, &stop])?;
-    let (start, stop) = (array_on("geomspace", device, &start)?, array_on("geomspace", device, &stop)?);
+    let (start, stop) = (array_on_device("geomspace", device, &start)?, array_on_device("geomspace", device, &stop)?);
     for end in [&start, &stop] {
         if equal(end, 0)?.any(())?.item()?.as_bool() {
             return Err(Error::value("geomspace", "Geometric sequence cannot include zero"));

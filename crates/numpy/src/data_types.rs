@@ -25,7 +25,7 @@ impl From<&NdArray> for TypeSource {
 }
 
 impl TypeSource {
-    fn read(op: &'static str, value: &Value) -> Result<TypeSource> {
+    fn read_type_source(op: &'static str, value: &Value) -> Result<TypeSource> {
         Ok(match value {
             Value::DType(dtype) => TypeSource::DType(*dtype),
             Value::Str(name) => TypeSource::DType(DType::parse(name).map_err(|e| e.with_function_name(op))?),
@@ -38,14 +38,14 @@ impl TypeSource {
 impl FromArgs for TypeSource {
     fn from_args(args: &Args, name: &str) -> Result<TypeSource> {
         match args.value(name) {
-            Some(value) => TypeSource::read(args.op(), value),
+            Some(value) => TypeSource::read_type_source(args.op(), value),
             None => Err(Error::value(args.op(), format!("argument '{name}' is missing"))),
         }
     }
 }
 
 fn result_type_from_args(args: &Args) -> Result<Value> {
-    let sources: Vec<TypeSource> = args.rest().iter().map(|value| TypeSource::read(args.op(), value)).collect::<Result<_>>()?;
+    let sources: Vec<TypeSource> = args.rest().iter().map(|value| TypeSource::read_type_source(args.op(), value)).collect::<Result<_>>()?;
     result_type(&sources).map(Value::DType)
 }
 

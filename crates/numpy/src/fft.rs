@@ -120,11 +120,11 @@ pub fn ifftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
 
 /// Calls `visit` with the numbers `product * p1**a * p2**b * ..` for the given `primes`. Each exponent increases from 0 until the number is
 /// at least `target`.
-fn visit_products(target: usize, product: usize, primes: &[usize], visit: &mut dyn FnMut(usize)) {
+fn visit_prime_products(target: usize, product: usize, primes: &[usize], visit: &mut dyn FnMut(usize)) {
     let Some((prime, rest)) = primes.split_first() else { return visit(product) };
     let mut next = Some(product);
     while let Some(product) = next {
-        visit_products(target, product, rest, visit);
+        visit_prime_products(target, product, rest, visit);
         next = if product < target { product.checked_mul(*prime) } else { None };
     }
 }
@@ -152,7 +152,7 @@ pub fn next_fast_len(target: usize, real: bool) -> Result<usize> {
     }
     let mut best = None;
     let primes: &[usize] = if real { &[5, 3] } else { &[11, 7, 5, 3] };
-    visit_products(target, 1, primes, &mut |product| {
+    visit_prime_products(target, 1, primes, &mut |product| {
         let length = target.div_ceil(product).checked_next_power_of_two().and_then(|factor| product.checked_mul(factor));
         best = length.into_iter().chain(best).min();
     });
@@ -259,7 +259,7 @@ struct TrigonometricTransform {
 }
 
 impl TrigonometricTransform {
-    fn run(self, x: &NdArray, kind: i64, n: Option<usize>, axis: isize, norm: Norm) -> Result<NdArray> {
+    fn transform_axis(self, x: &NdArray, kind: i64, n: Option<usize>, axis: isize, norm: Norm) -> Result<NdArray> {
         let name = self.name;
         if !(1..=4).contains(&kind) {
             return Err(Error::value(name, format!("the type is 1, 2, 3 or 4, not {kind}")));
@@ -271,7 +271,7 @@ impl TrigonometricTransform {
             return Err(Error::shape(name, format!("type {kind} needs at least {least} points, not {n}"), &[x.shape()]));
         }
         if x.dtype().is_complex() {
-            let part = |part: NdArray| self.run(&part, kind, Some(n), axis as isize, norm);
+            let part = |part: NdArray| self.transform_axis(&part, kind, Some(n), axis as isize, norm);
             return add(part(x.real()?)?, multiply(part(x.imag()?)?, Complex::new(0.0, 1.0))?);
         }
         let dtype = if matches!(x.dtype(), DType::F16 | DType::BF16 | DType::F32) { DType::F32 } else { DType::F64 };
@@ -329,7 +329,7 @@ macro_rules! trigonometric_transforms {
             #[read(isize)] axis: impl IntegerArgument,
             norm: Norm,
         ) -> Result<NdArray> {
-            $transform.run(x, kind, n, axis.saturating_isize(), norm)
+            $transform.transform_axis(x, kind, n, axis.saturating_isize(), norm)
         }
     )*};
 }

@@ -4,7 +4,7 @@
 use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange_as, concat, multiply, stack};
 
-use crate::common::{arg_types, at_least};
+use crate::common::{arg_types, with_at_least_ndim};
 use crate::manipulation::broadcast_arrays;
 
 /// The values of one axis of a grid: Python's slice `start:stop:step`.
@@ -204,7 +204,7 @@ fn parts_as_arrays(name: &'static str, parts: &[GridPart]) -> Result<Vec<NdArray
 /// # }
 /// ```
 pub fn r_(parts: &[GridPart]) -> Result<NdArray> {
-    let arrays = parts_as_arrays("r_", parts)?.iter().map(|a| at_least(a, 1)).collect::<Result<Vec<_>>>()?;
+    let arrays = parts_as_arrays("r_", parts)?.iter().map(|a| with_at_least_ndim(a, 1)).collect::<Result<Vec<_>>>()?;
     concat(&arrays, 0).map_err(|e| e.with_function_name("r_"))
 }
 

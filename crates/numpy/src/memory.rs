@@ -37,7 +37,7 @@ pub fn ascontiguousarray(a: &NdArray, dtype: impl Into<Option<DType>>) -> Result
 
 /// Returns whether the elements fill a contiguous range of memory, in any order of the axes.
 fn is_dense(layout: &Layout) -> bool {
-    let (low, high) = layout.extent();
+    let (low, high) = layout.buffer_range();
     !layout.may_overlap() && high - low == layout.size() as isize
 }
 
@@ -67,7 +67,7 @@ pub fn may_share_memory(a: &NdArray, b: &NdArray) -> Result<bool> {
         return Ok(false);
     }
     let bytes = |layout: &Layout, itemsize: usize| {
-        let (low, high) = layout.extent();
+        let (low, high) = layout.buffer_range();
         (low.saturating_mul(itemsize as isize), high.saturating_mul(itemsize as isize))
     };
     let (low, high) = bytes(first.layout(), a.dtype().itemsize());

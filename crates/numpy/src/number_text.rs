@@ -99,17 +99,17 @@ impl FromArgs for FloatStyle {
 /// Maximum of each number in a [`FloatStyle`]. NumPy's buffer of 16 KiB implies the same limit.
 const MAX_DIGITS: usize = 1 << 14;
 /// Number of digits that suffices for every float64: at most 767 significant digits after at most 324 leading zeros.
-const EXACT_DIGITS: usize = 1100;
+const MAX_EXACT_DIGITS: usize = 1100;
 
 impl FloatStyle {
     /// Returns an error for options that contradict each other.
-    fn check(&self, op: &'static str) -> Result<()> {
+    fn check_options(&self, op: &'static str) -> Result<()> {
         let counts = [self.precision.unwrap_or(0), self.pad_left, self.pad_right, self.exp_digits, self.min_digits];
         let message = match self.precision {
             _ if counts.iter().any(|&count| count > MAX_DIGITS) => "a number of digits is too large",
             None if !self.unique => "in non-unique mode `precision` must be supplied",
             Some(0) if !self.fractional => "precision must be greater than 0 if fractional=False",
-            // As in NumPy, the precision 0 has no such check.
+            // As in NumPy, the precision 0 has no such check_options.
             Some(precision) if precision > 0 && precision < self.min_digits => "min_digits must be less than or equal to precision",
             _ => return Ok(()),
         };
@@ -129,7 +129,7 @@ impl FloatStyle {
             return (digits, e);
         }
         // The shortest digits may have a larger exponent than the exact digits. An example is 1e23, whose exact digits begin with 9.99.
-        let (exact, e) = exact_digits(v, EXACT_DIGITS);
+        let (exact, e) = exact_digits(v, MAX_EXACT_DIGITS);
         let is_limit = !self.unique || length > most;
         let wanted = if is_limit { self.precision.unwrap_or(0) } else { self.min_digits } as i64 + uncounted(e);
         // The exact value is rounded to `wanted` digits. With fewer than one digit, it becomes zero or one unit of the rounded position.
@@ -137,7 +137,7 @@ impl FloatStyle {
             let is_up = wanted == 0 && exact.trim_end_matches('0') > "5";
             return if is_up { ("1".to_owned(), e + 1) } else { ("0".to_owned(), 0) };
         }
-        let count = (wanted as usize).min(EXACT_DIGITS);
+        let count = (wanted as usize).min(MAX_EXACT_DIGITS);
         let (rounded, rounded_e) = exact_digits(v, count - 1);
         // As in NumPy's algorithm, rounding up drops the nines that became zeros.
         let is_up = exact.get(..count) != Some(&rounded);
@@ -207,7 +207,7 @@ fn real_number_and_dtype(op: &'static str, x: &NdArray) -> Result<(f64, DType)> 
 )]
 pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatStyle) -> Result<String> {
     let op = "format_float_positional";
-    style.check(op)?;
+    style.check_options(op)?;
     let (v, dtype) = real_number_and_dtype(op, x)?;
     if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
@@ -256,7 +256,7 @@ pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatSt
 )]
 pub fn format_float_scientific(x: &NdArray, style: &FloatStyle) -> Result<String> {
     let op = "format_float_scientific";
-    FloatStyle { fractional: true, ..style.clone() }.check(op)?;
+    FloatStyle { fractional: true, ..style.clone() }.check_options(op)?;
     let (v, dtype) = real_number_and_dtype(op, x)?;
     if let Some(text) = style.non_finite_text(v) {
         return Ok(text);

@@ -8,7 +8,7 @@ use cuprum_core::{
     multiply, numpy, remainder, subtract, where_, with_device,
 };
 
-use crate::common::{array_on, index_range, slice_axis};
+use crate::common::{array_on_device, index_range, slice_axis};
 use crate::creation::spaced_samples;
 use crate::statistics::median;
 
@@ -369,7 +369,7 @@ impl PaddingSource {
             }
             PaddingSource::Ramp(ends) => {
                 let ramp = |edge: &NdArray, end: Scalar, length: usize| {
-                    let end = array_on(FUNCTION_NAME, part.device(), &end.into())?;
+                    let end = array_on_device(FUNCTION_NAME, part.device(), &end.into())?;
                     let values = spaced_samples(&end, &edge.squeeze(axis)?, length, false)?;
                     let values = if part.dtype().is_int() { values.floor()? } else { values };
                     moveaxis(&values.astype(part.dtype())?, [0], [axis as isize])

@@ -6,7 +6,7 @@ use cuprum_core::{
     DType, Error, NdArray, Result, add, arange, concat, divide, equal, matmul, multiply, negative, numpy, sqrt, with_device,
 };
 
-use crate::common::{at_least, filled, slice_axis};
+use crate::common::{filled, slice_axis, with_at_least_ndim};
 use crate::creation::vander;
 use crate::data_types::finfo;
 use crate::linalg::{LeastSquares, lstsq};
@@ -32,7 +32,7 @@ use crate::linalg::{LeastSquares, lstsq};
 /// ```
 #[numpy("roots(p)")]
 pub fn roots(p: &NdArray) -> Result<NdArray> {
-    let p = at_least(p, 1)?;
+    let p = with_at_least_ndim(p, 1)?;
     if p.ndim() != 1 {
         return Err(Error::shape("roots", "Input must be a rank-1 array.", &[p.shape()]));
     }
@@ -54,7 +54,7 @@ pub fn roots(p: &NdArray) -> Result<NdArray> {
 }
 
 /// A polynomial fit: a weighted least-squares problem in powers of `x`, with columns scaled to norm 1, and its solution.
-struct PowerFit {
+struct PolynomialFit {
     /// Scaled powers of `x`, one column each, times the weights.
     powers: NdArray,
     /// Norms of the columns before they were scaled.
@@ -65,8 +65,8 @@ struct PowerFit {
     fit: LeastSquares,
 }
 
-impl PowerFit {
-    fn solve(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<PowerFit> {
+impl PolynomialFit {
+    fn solve(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<PolynomialFit> {
         let name = "polyfit";
         let (x, y) = (add(x, 0.0)?, add(y, 0.0)?);
         let columns = usize::try_from(deg).ok().and_then(|deg| deg.checked_add(1));
@@ -98,7 +98,7 @@ impl PowerFit {
         let mut fit = lstsq(&powers, &values, Some(rcond))?;
         let columns = if fit.solution.ndim() == 1 { scale.clone() } else { scale.expand_dims(1)? };
         fit.solution = divide(&fit.solution, columns)?;
-        Ok(PowerFit { powers, scale, rcond, fit })
+        Ok(PolynomialFit { powers, scale, rcond, fit })
     }
 
     /// Returns the covariance matrix of the coefficients. If `points`, the number of points, is given, the matrix is scaled by the variance
@@ -144,7 +144,7 @@ impl PowerFit {
 /// ```
 #[numpy("polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False)", call = polyfit_from_args)]
 pub fn polyfit(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<NdArray> {
-    PowerFit::solve(x, y, deg, rcond, w).map(|fit| fit.fit.solution)
+    PolynomialFit::solve(x, y, deg, rcond, w).map(|fit| fit.fit.solution)
 }
 
 /// Returns the fitted polynomial with the residuals, the rank and the singular values, and the `rcond` of the fit
@@ -153,7 +153,7 @@ pub fn polyfit(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Opti
 /// # Errors
 /// The errors of [`polyfit`].
 pub fn polyfit_details(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<(LeastSquares, f64)> {
-    PowerFit::solve(x, y, deg, rcond, w).map(|fit| (fit.fit, fit.rcond))
+    PolynomialFit::solve(x, y, deg, rcond, w).map(|fit| (fit.fit, fit.rcond))
 }
 
 /// Returns the fitted polynomial and the covariance matrix of its coefficients (`numpy.polyfit(cov=True)`).
@@ -183,7 +183,7 @@ pub fn polyfit_covariance(
     w: Option<&NdArray>,
     unscaled: bool,
 ) -> Result<(NdArray, NdArray)> {
-    let fit = PowerFit::solve(x, y, deg, rcond, w)?;
+    let fit = PolynomialFit::solve(x, y, deg, rcond, w)?;
     let covariance = fit.covariance((!unscaled).then_some(x.size()))?;
     Ok((fit.fit.solution, covariance))
 }
@@ -192,7 +192,7 @@ fn polyfit_from_args(args: &Args) -> Result<Value> {
     let w = args.get("w").map(|w| w.array(args.op())).transpose()?;
     let rcond = args.get("rcond").map(|_| args.scalar("rcond")).transpose()?.map(|rcond| rcond.as_f64());
     let (x, y, deg) = (args.array("x")?, args.array("y")?, args.int_or("deg", 0)?);
-    let fit = PowerFit::solve(&x, &y, deg, rcond, w.as_ref()).map_err(|e| e.with_function_name(args.op()))?;
+    let fit = PolynomialFit::solve(&x, &y, deg, rcond, w.as_ref()).map_err(|e| e.with_function_name(args.op()))?;
     if args.bool_or("full", false)? {
         let LeastSquares { solution, residuals, rank, singular_values } = fit.fit;
         return Ok(Value::tuple([solution.into(), residuals.into(), rank.into(), singular_values.into(), fit.rcond.into()]));

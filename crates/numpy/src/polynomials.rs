@@ -5,7 +5,7 @@ use cuprum_core::{
     DType, Error, Item, NdArray, Operand, Result, add, arange, concat, divide, equal, multiply, negative, numpy, subtract, with_device,
 };
 
-use crate::common::{array_on, at_least, filled, slice_axis};
+use crate::common::{array_on_device, filled, slice_axis, with_at_least_ndim};
 use crate::manipulation::{trim_zeros, unstack};
 use crate::mathematics::{ConvolutionMode, convolve};
 
@@ -63,7 +63,7 @@ pub fn polyval(p: &NdArray, x: &NdArray) -> Result<NdArray> {
 pub fn poly(seq_of_zeros: &NdArray) -> Result<NdArray> {
     let name = "poly";
     let roots = match *seq_of_zeros.shape() {
-        [] | [_] => at_least(seq_of_zeros, 1)?,
+        [] | [_] => with_at_least_ndim(seq_of_zeros, 1)?,
         [n, columns] if n == columns && n > 0 => eigvals(seq_of_zeros)?,
         _ => return Err(Error::shape(name, "input must be 1d or non-empty square 2d array.", &[seq_of_zeros.shape()])),
     };
@@ -92,7 +92,7 @@ pub fn poly(seq_of_zeros: &NdArray) -> Result<NdArray> {
 
 /// Prepends zeros to the shorter array, so that both arrays have the same length.
 fn with_equal_lengths(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> {
-    let (a1, a2) = (at_least(a1, 1)?, at_least(a2, 1)?);
+    let (a1, a2) = (with_at_least_ndim(a1, 1)?, with_at_least_ndim(a2, 1)?);
     let (n1, n2) = (a1.shape()[0], a2.shape()[0]);
     let widened = |a: &NdArray, n: usize| concat(&[filled(a, &[n], 0, a.dtype())?, a.clone()], 0);
     Ok(match n1.cmp(&n2) {
@@ -149,7 +149,7 @@ pub fn polysub(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
 
 /// Returns the coefficients without leading zeros, but at least one coefficient. Waits for the device.
 fn without_leading_zeros(op: &'static str, a: &NdArray) -> Result<NdArray> {
-    let a = at_least(a, 1)?;
+    let a = with_at_least_ndim(a, 1)?;
     if a.ndim() != 1 {
         return Err(Error::shape(op, "Polynomial must be 1d only.", &[a.shape()]));
     }
@@ -248,7 +248,7 @@ pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
     }
     let k = match k {
         None => filled(p, &[m], 0, DType::F64)?,
-        Some(k) => at_least(&array_on(name, p.device(), &k)?, 1)?,
+        Some(k) => with_at_least_ndim(&array_on_device(name, p.device(), &k)?, 1)?,
     };
     // As in NumPy, a single constant is repeated for all integrations and converted to float64.
     let k = match k.size() {
@@ -296,7 +296,7 @@ fn polyint_from_args(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
 #[numpy("polydiv(u, v)")]
 pub fn polydiv(u: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
     let name = "polydiv";
-    let (u, v) = (add(at_least(u, 1)?, 0.0)?, add(at_least(v, 1)?, 0.0)?);
+    let (u, v) = (add(with_at_least_ndim(u, 1)?, 0.0)?, add(with_at_least_ndim(v, 1)?, 0.0)?);
     if u.ndim() != 1 || v.ndim() != 1 || u.size() == 0 || v.size() == 0 {
         return Err(Error::shape(name, "the polynomials must be 1-D and not empty", &[u.shape(), v.shape()]));
     }

@@ -3,7 +3,7 @@
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{Error, NdArray, Result, matmul, moveaxis, multiply, negative, numpy, stack, subtract};
 
-use crate::common::{at_least, slice_axis};
+use crate::common::{slice_axis, with_at_least_ndim};
 
 /// Returns the Kronecker product (`numpy.kron`): a block for each element of `a`, which is the element times `b`.
 ///
@@ -28,7 +28,7 @@ use crate::common::{at_least, slice_axis};
 #[numpy("kron(a, b)")]
 pub fn kron(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     let ndim = a.ndim().max(b.ndim());
-    let (a, b) = (at_least(a, ndim)?, at_least(b, ndim)?);
+    let (a, b) = (with_at_least_ndim(a, ndim)?, with_at_least_ndim(b, ndim)?);
     let mut shape = Vec::new();
     for (&m, &n) in a.shape().iter().zip(b.shape()) {
         let extent = m.checked_mul(n).and_then(|extent| isize::try_from(extent).ok());

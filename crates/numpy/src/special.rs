@@ -27,7 +27,7 @@ fn as_floats<const N: usize>(name: &'static str, operands: [Operand; N]) -> Resu
 
 /// Returns `2**(exponent - nmant)`, the distance between neighbouring numbers with this exponent, in the dtype of `model`. `info` holds
 /// the limits of the dtype. The result is at least the smallest positive number.
-fn power_of_two(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray> {
+fn spacing_of_exponent(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray> {
     let exponent = subtract(maximum(exponent, info.minexp)?, info.nmant)?;
     let one = with_device(model.device(), || NdArray::scalar_as(1, model.dtype()))?;
     ldexp(one, exponent.astype(DType::I32)?)
@@ -59,7 +59,7 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
     // The distance between neighbouring numbers is half as large below a power of two as above it.
     let is_power = equal(abs(&mantissa)?, 0.5)?;
     let denser = where_(&grows, 0, is_power.astype(DType::I32)?)?;
-    let distance = power_of_two(&from, subtract(subtract(exponent, 1)?, denser)?, &info)?;
+    let distance = spacing_of_exponent(&from, subtract(subtract(exponent, 1)?, denser)?, &info)?;
     let moved = where_(less(&from, &to)?, cuprum_core::add(&from, &distance)?, subtract(&from, &distance)?)?;
     let from_zero = copysign(info.smallest_subnormal, &to)?.astype(from.dtype())?;
     let from_infinity = copysign(info.max, &from)?.astype(from.dtype())?;
@@ -92,7 +92,7 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 pub fn spacing(x: impl Into<Operand>) -> Result<NdArray> {
     let ([x], info) = as_floats("spacing", [x.into()])?;
     let (_, exponent) = frexp(&x)?;
-    let distance = power_of_two(&x, subtract(exponent, 1)?, &info)?;
+    let distance = spacing_of_exponent(&x, subtract(exponent, 1)?, &info)?;
     let of_zero = with_device(x.device(), || NdArray::scalar_as(info.smallest_subnormal, x.dtype()))?;
     let signed = where_(less(&x, 0)?, cuprum_core::negative(&distance)?, &distance)?;
     let finite = where_(equal(&x, 0)?, of_zero, signed)?;

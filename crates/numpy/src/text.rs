@@ -1,19 +1,19 @@
 //! Text formatting of arrays.
 
-use cuprum_core::fmt::{options_of_text, scalar_text};
+use cuprum_core::fmt::{options_for_array_text, scalar_text};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{NdArray, PrintOptions, Result, array2string, get_printoptions, numpy};
 
 fn array_repr_from_args(args: &Args) -> Result<Value> {
-    args.array("arr")?.repr_with(&options_of_text(args)?).map(Value::Str)
+    args.array("arr")?.repr_with(&options_for_array_text(args)?).map(Value::Str)
 }
 
 fn array_str_from_args(args: &Args) -> Result<Value> {
-    text_with(&args.array("a")?, &options_of_text(args)?).map(Value::Str)
+    array_text_with_options(&args.array("a")?, &options_for_array_text(args)?).map(Value::Str)
 }
 
 /// Returns the text that `print` writes for an array. As in NumPy, the options do not apply to a 0-d array.
-fn text_with(a: &NdArray, options: &PrintOptions) -> Result<String> {
+fn array_text_with_options(a: &NdArray, options: &PrintOptions) -> Result<String> {
     if a.ndim() == 0 { Ok(scalar_text(a.item()?, a.dtype())) } else { array2string(a, options) }
 }
 
@@ -56,5 +56,5 @@ pub fn array_repr(a: &NdArray) -> Result<String> {
 /// ```
 #[numpy("array_str(a, max_line_width=None, precision=None, suppress_small=None)", call = array_str_from_args)]
 pub fn array_str(a: &NdArray) -> Result<String> {
-    text_with(a, &get_printoptions())
+    array_text_with_options(a, &get_printoptions())
 }

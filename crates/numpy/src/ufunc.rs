@@ -16,7 +16,7 @@ use cuprum_core::{
     axis as along, concat, cummax, cummin, expr, nanmax, nanmin, numpy, segment_max, segment_min, segment_prod, segment_sum, stack, where_,
 };
 
-use crate::common::{array_on, filled, index_range, slice_axis};
+use crate::common::{array_on_device, filled, index_range, slice_axis};
 use crate::manipulation::repeat;
 
 /// Associative operations, whose operands may be regrouped, each with its identity (`None` without one). [`identity`] and
@@ -213,7 +213,7 @@ fn signed_extents(shape: &[usize]) -> Vec<isize> {
 }
 
 /// Maximum number of results that [`accumulate`] keeps as separate arrays.
-const MAX_GROUP: usize = 1 << 12;
+const MAX_SEPARATE_RESULTS: usize = 1 << 12;
 
 /// Returns the running results of an elementwise operation along an axis (`numpy.ufunc.accumulate`): `accumulate(&a, 0, None, ADD)` is
 /// `a.cumsum(0)`.
@@ -273,7 +273,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
     for n in 1..count {
         last = apply(ufunc, last, part(&a, n, n + 1)?)?;
         group.push(last.clone());
-        if group.len() == MAX_GROUP {
+        if group.len() == MAX_SEPARATE_RESULTS {
             groups.push(concat(&group, axis)?);
             group.clear();
         }
@@ -388,7 +388,7 @@ pub fn outer(#[name("A")] a: impl Into<Operand>, #[name("B")] b: impl Into<Opera
         [Operand::Array(array), _] | [_, Operand::Array(array)] => array.device(),
         _ => Device::current()?,
     };
-    let (a, b) = (array_on(ufunc.name(), device, &a)?, array_on(ufunc.name(), device, &b)?);
+    let (a, b) = (array_on_device(ufunc.name(), device, &a)?, array_on_device(ufunc.name(), device, &b)?);
     let a = a.reshape(signed_extents(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
     apply(ufunc, a, b)
 }

@@ -6,7 +6,7 @@ use cuprum_core::{Array, DType, Device, Error, NdArray, Result, arange, flatnonz
 
 use crate::common::{
     as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, index_range, indptr_of_counts, indptr_of_rows,
-    order_by_position, run_starts,
+    order_by_position, run_start_mask,
 };
 use crate::compressed::Compressed;
 
@@ -34,7 +34,7 @@ pub struct BsrArray {
     data: NdArray,
     indices: NdArray,
     indptr: NdArray,
-    by_rows: Arc<OnceLock<Compressed>>,
+    compressed_by_rows: Arc<OnceLock<Compressed>>,
 }
 
 impl BsrArray {
@@ -76,7 +76,7 @@ impl BsrArray {
         let [indices, indptr] = as_indices(OP, [indices, indptr], &[shape[0], shape[1], count])?;
         check_indptr(OP, &indptr, shape[0] / r, count)?;
         check_range(OP, &indices, 1, shape[1] / c)?;
-        Ok(BsrArray { shape, data: contiguous_stored(data)?, indices, indptr, by_rows: Arc::default() })
+        Ok(BsrArray { shape, data: contiguous_stored(data)?, indices, indptr, compressed_by_rows: Arc::default() })
     }
 
     /// Converts a compressed matrix to blocks of shape (r, c). Blocks without elements are not stored.
@@ -93,7 +93,7 @@ impl BsrArray {
         let sorted = |x: &NdArray| contiguous_stored(&x.take(&order, 0)?);
         let (rows, columns, data) = (sorted(&rows)?, sorted(&a.indices.astype(DType::I64)?)?, sorted(&a.data)?);
         let (block_row, block_column) = (sorted(&block_row)?, sorted(&block_column)?);
-        let is_first = run_starts(&block_row, &block_column)?;
+        let is_first = run_start_mask(&block_row, &block_column)?;
         let (block, begins) = (is_first.astype(DType::I64)?.cumsum(0)?.subtract(1)?, flatnonzero(&is_first)?);
         // The blocks have the index arrays of a CSR matrix with one element for each block.
         let (count, index) = (begins.size(), a.indices.dtype());
@@ -106,7 +106,7 @@ impl BsrArray {
         let empty = with_device(a.device(), || zeros(size, data.dtype()))?;
         let data = cuprum_core::scatter(&empty, &place, &data, 0, cuprum_core::ScatterMode::Assign)?;
         let data = contiguous_stored(&data.reshape([count, r, c])?)?;
-        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
+        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, compressed_by_rows: Arc::default() })
     }
 
     /// Returns the blocks (n, r, c) (`.data`).
@@ -131,7 +131,7 @@ impl BsrArray {
 
     /// Returns the elements in CSR format. Zeros in stored blocks become elements.
     pub(crate) fn compressed(&self) -> Result<Compressed> {
-        if let Some(known) = self.by_rows.get() {
+        if let Some(known) = self.compressed_by_rows.get() {
             return Ok(known.clone());
         }
         let [r, c] = self.block_shape();
@@ -147,7 +147,7 @@ impl BsrArray {
             let row_lengths = lengths.multiply(c as i64)?.reshape((-1, 1))?.broadcast_to([block_rows, r])?.ravel()?;
             let indptr = indptr_of_counts(&row_lengths, DType::I64)?;
             let total = count * r * c;
-            let rows = crate::common::rows_of(&indptr, total)?;
+            let rows = crate::common::row_indices_from_indptr(&indptr, total)?;
             let within = index_range(device, total)?.subtract(indptr.take(&rows, 0)?)?;
             let block = self.indptr.astype(DType::I64)?.take(&rows.floor_divide(r as i64)?, 0)?.add(within.floor_divide(c as i64)?)?;
             let column = within.remainder(c as i64)?;
@@ -156,12 +156,12 @@ impl BsrArray {
             let narrow = |a: &NdArray| if total <= i32::MAX as usize { a.astype(index) } else { a.astype(DType::I64) };
             Compressed::from_valid(self.data.ravel()?.take(&place, 0)?, narrow(&columns)?, narrow(&indptr)?, self.shape, false)?
         };
-        Ok(self.by_rows.get_or_init(|| made).clone())
+        Ok(self.compressed_by_rows.get_or_init(|| made).clone())
     }
 
     /// Returns an array with the same structure and the blocks `data`, which must have the shape of the current blocks.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<BsrArray> {
-        Ok(BsrArray { data: contiguous_stored(&data)?, by_rows: Arc::default(), ..self.clone() })
+        Ok(BsrArray { data: contiguous_stored(&data)?, compressed_by_rows: Arc::default(), ..self.clone() })
     }
 
     /// Returns the transpose, with transposed blocks.
@@ -170,10 +170,11 @@ impl BsrArray {
         let count = self.data.shape()[0];
         let numbers = with_device(self.device(), || arange(0, count, 1))?;
         let blocks = [self.shape[0] / r, self.shape[1] / c];
-        let structure = Compressed::from_valid(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?.swapped()?;
+        let structure =
+            Compressed::from_valid(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?.compressed_along_other_axis()?;
         let data = contiguous_stored(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
         let shape = [self.shape[1], self.shape[0]];
-        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
+        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, compressed_by_rows: Arc::default() })
     }
 }
 
@@ -196,7 +197,7 @@ impl Array for BsrArray {
             data: self.data.to_device(device)?,
             indices: self.indices.to_device(device)?,
             indptr: self.indptr.to_device(device)?,
-            by_rows: Arc::default(),
+            compressed_by_rows: Arc::default(),
         })
     }
     /// Returns the number of stored elements, zeros in blocks included, as SciPy does.

@@ -137,7 +137,7 @@ pub(crate) fn indptr_of_rows(rows: &NdArray, extent: usize, index: DType) -> Res
 
 /// Returns a mask of the elements whose position `(row, column)` differs from that of the preceding element. The mask is always true for
 /// the first element.
-pub(crate) fn run_starts(row: &NdArray, column: &NdArray) -> Result<NdArray> {
+pub(crate) fn run_start_mask(row: &NdArray, column: &NdArray) -> Result<NdArray> {
     let differs = |a: &NdArray| not_equal(a.index(s![1..])?, a.index(s![..-1])?);
     let first = filled(row.device(), &[row.size().min(1)], true, DType::Bool)?;
     if row.size() < 2 {
@@ -164,6 +164,6 @@ pub(crate) fn order_by_position(row: &NdArray, column: &NdArray, shape: [usize; 
 }
 
 /// Returns the int64 row index of each element of a matrix with this `indptr` and `count` elements.
-pub(crate) fn rows_of(indptr: &NdArray, count: usize) -> Result<NdArray> {
+pub(crate) fn row_indices_from_indptr(indptr: &NdArray, count: usize) -> Result<NdArray> {
     row_indices(indptr, count)
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cuprum_core::ops::sparse::{CsrParts, multiply};
+use cuprum_core::ops::sparse::{CsrParts, multiply_by_dense};
 use cuprum_core::{DType, Device, Error, NdArray, Result, ScatterMode, flatnonzero, s, scatter, segment_sum};
 
 use crate::common::{
     as_indices, check_indptr, check_range, check_value_dtype, contiguous_stored, dense_size, filled, indptr_of_rows, order_by_position,
-    rows_of, run_starts,
+    row_indices_from_indptr, run_start_mask,
 };
 
 /// A matrix whose elements are sorted by their index along one axis, the major axis: rows in CSR, columns in CSC. The constructors
@@ -22,16 +22,16 @@ pub(crate) struct Compressed {
     /// Index of each element along the minor axis.
     pub indices: NdArray,
     pub data: NdArray,
-    derived: Arc<Derived>,
+    derived: Arc<CachedValues>,
 }
 
 /// Cached values that are computed at first use and shared by clones of the matrix.
 #[derive(Debug, Default)]
-struct Derived {
+struct CachedValues {
     is_canonical: OnceLock<bool>,
     is_sorted: OnceLock<bool>,
     canonical: OnceLock<Compressed>,
-    swapped: OnceLock<Compressed>,
+    compressed_along_other_axis: OnceLock<Compressed>,
 }
 
 impl Compressed {
@@ -59,7 +59,7 @@ impl Compressed {
     /// Returns a matrix of components that are known to be valid. `is_canonical` is true if the minor indices of each row are known to
     /// ascend without repetition.
     pub fn from_valid(data: NdArray, indices: NdArray, indptr: NdArray, shape: [usize; 2], is_canonical: bool) -> Result<Compressed> {
-        let derived = Derived::default();
+        let derived = CachedValues::default();
         if is_canonical {
             let _ = derived.is_canonical.set(true);
             let _ = derived.is_sorted.set(true);
@@ -94,7 +94,7 @@ impl Compressed {
         let order = order_by_position(row, column, shape)?;
         let (row, column, data) =
             (contiguous_stored(&row.take(&order, 0)?)?, contiguous_stored(&column.take(&order, 0)?)?, data.take(&order, 0)?);
-        let begins = flatnonzero(&run_starts(&row, &column)?)?;
+        let begins = flatnonzero(&run_start_mask(&row, &column)?)?;
         let indptr = |row: &NdArray| indptr_of_rows(row, shape[0], index);
         if begins.size() == data.size() {
             return Compressed::from_valid(data, column.astype(index)?, indptr(&row)?, shape, true);
@@ -116,13 +116,13 @@ impl Compressed {
     }
 
     /// Returns a view of the components for the operations of the core crate.
-    pub fn parts(&self) -> CsrParts<'_> {
+    pub fn csr_parts(&self) -> CsrParts<'_> {
         CsrParts { indptr: &self.indptr, indices: &self.indices, values: &self.data, columns: self.minor }
     }
 
     /// Returns the int64 index of each element along the major axis.
     pub fn rows(&self) -> Result<NdArray> {
-        contiguous_stored(&rows_of(&self.indptr, self.count())?)
+        contiguous_stored(&row_indices_from_indptr(&self.indptr, self.count())?)
     }
 
     /// Returns the matrix with the same structure and the values `data`.
@@ -181,8 +181,8 @@ impl Compressed {
 
     /// Returns the same elements, compressed along the other axis. The result is cached, so that later products with the transpose reuse
     /// it.
-    pub fn swapped(&self) -> Result<Compressed> {
-        if let Some(known) = self.derived.swapped.get() {
+    pub fn compressed_along_other_axis(&self) -> Result<Compressed> {
+        if let Some(known) = self.derived.compressed_along_other_axis.get() {
             return Ok(known.clone());
         }
         let index = self.indices.dtype();
@@ -191,7 +191,7 @@ impl Compressed {
         let indptr = indptr_of_rows(&self.indices, self.minor, index)?;
         let is_canonical = self.derived.is_canonical.get() == Some(&true);
         let made = Compressed::from_valid(data, rows.astype(index)?, indptr, [self.minor, self.major], is_canonical)?;
-        Ok(self.derived.swapped.get_or_init(|| made).clone())
+        Ok(self.derived.compressed_along_other_axis.get_or_init(|| made).clone())
     }
 
     /// Returns the dense array of shape (major, minor). Repeated elements are added.
@@ -205,7 +205,7 @@ impl Compressed {
 
     /// Returns the product with a dense array of shape (minor) or (minor, k).
     pub fn times_dense(&self, b: &NdArray) -> Result<NdArray> {
-        multiply(self.parts(), b)
+        multiply_by_dense(self.csr_parts(), b)
     }
 
     /// Returns the matrix of the elements for which `mask` is true.

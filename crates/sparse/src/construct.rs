@@ -115,7 +115,7 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
         return Err(Error::value(OP, format!("density must be from 0 to 1, not {density}")));
     }
     let count = ((size as f64 * density).round() as i64).min(size);
-    let places = distinct_numbers(size, count, generator)?;
+    let places = random_distinct_integers(size, count, generator)?;
     let columns = shape[1].max(1) as i64;
     let index = index_dtype(&shape);
     let (row, column) = (places.floor_divide(columns)?.astype(index)?, places.remainder(columns)?.astype(index)?);
@@ -127,7 +127,7 @@ pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &G
 }
 
 /// Returns `count` distinct random integers in `0..size`, in ascending order.
-fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
+fn random_distinct_integers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
     if count >= size - count {
         // If at least half of the integers are needed, takes the first ones of a random permutation.
         let order = generator.permutation(index_range(Device::current()?, size as usize)?, 0)?;
@@ -151,7 +151,7 @@ fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdAr
 fn first_occurrences(a: &NdArray) -> Result<NdArray> {
     let order = a.argsort(0)?;
     let sorted = a.take(&order, 0)?.contiguous()?;
-    let starts = crate::common::run_starts(&sorted, &sorted)?;
+    let starts = crate::common::run_start_mask(&sorted, &sorted)?;
     a.take(&order.extract(&starts)?.sort(0)?, 0)
 }
 
@@ -171,7 +171,7 @@ fn first_occurrences(a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, |args| stack_from_args(args, vstack)))]
 pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
-    Ok(join("vstack", arrays, 0)?.to_csr()?.into())
+    Ok(join_along_axis("vstack", arrays, 0)?.to_csr()?.into())
 }
 
 /// Returns sparse arrays beside each other (`scipy.sparse.hstack`), in CSR format.
@@ -190,10 +190,10 @@ pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
 /// ```
 #[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| with_named_errors(args, |args| stack_from_args(args, hstack)))]
 pub fn hstack(arrays: &[SparseArray]) -> Result<SparseArray> {
-    Ok(join("hstack", arrays, 1)?.to_csr()?.into())
+    Ok(join_along_axis("hstack", arrays, 1)?.to_csr()?.into())
 }
 
-fn join(op: &'static str, arrays: &[SparseArray], axis: usize) -> Result<CooArray> {
+fn join_along_axis(op: &'static str, arrays: &[SparseArray], axis: usize) -> Result<CooArray> {
     let Some(first) = arrays.first() else { return Err(Error::value(op, "at least one array is needed")) };
     let mut shape = first.extents();
     shape[axis] = 0;
@@ -284,7 +284,7 @@ fn diags_from_args(args: &Args) -> Result<Value> {
     convert_to_requested_format(args, diags_array(&diagonals, &offsets, shape_argument(args)?, dtype)?.into())
 }
 
-fn block_arguments(args: &Args) -> Result<Vec<SparseArray>> {
+fn read_blocks_argument(args: &Args) -> Result<Vec<SparseArray>> {
     let items = args.get("blocks").and_then(Value::items).unwrap_or_default();
     let read = |item: &Value| match from_value(item) {
         Some(a) => Ok(a.clone()),
@@ -294,7 +294,7 @@ fn block_arguments(args: &Args) -> Result<Vec<SparseArray>> {
 }
 
 fn stack_from_args(args: &Args, stack: fn(&[SparseArray]) -> Result<SparseArray>) -> Result<Value> {
-    let joined = stack(&block_arguments(args)?)?;
+    let joined = stack(&read_blocks_argument(args)?)?;
     let joined = args.dtype("dtype")?.map_or(Ok(joined.clone()), |dtype| astype(&joined, dtype))?;
     convert_to_requested_format(args, joined)
 }

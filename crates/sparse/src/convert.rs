@@ -6,10 +6,10 @@ use crate::compressed::Compressed;
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray};
 
 /// Converts an array to CSR storage.
-pub(crate) fn by_rows(a: &SparseArray) -> Result<Compressed> {
+pub(crate) fn compressed_by_rows(a: &SparseArray) -> Result<Compressed> {
     match a {
         SparseArray::Csr(a) => Ok(a.inner.clone()),
-        SparseArray::Csc(a) => a.inner.swapped(),
+        SparseArray::Csc(a) => a.inner.compressed_along_other_axis(),
         SparseArray::Coo(a) => a.compressed(0),
         SparseArray::Bsr(a) => a.compressed(),
         SparseArray::Dia(a) => a.compressed(),
@@ -17,13 +17,13 @@ pub(crate) fn by_rows(a: &SparseArray) -> Result<Compressed> {
 }
 
 pub(crate) fn to_csr(a: &SparseArray) -> Result<CsrArray> {
-    Ok(CsrArray::from_inner(by_rows(a)?))
+    Ok(CsrArray::from_inner(compressed_by_rows(a)?))
 }
 
 pub(crate) fn to_csc(a: &SparseArray) -> Result<CscArray> {
     match a {
         SparseArray::Csc(a) => Ok(a.clone()),
-        other => Ok(CscArray::from_inner(by_rows(other)?.swapped()?)),
+        other => Ok(CscArray::from_inner(compressed_by_rows(other)?.compressed_along_other_axis()?)),
     }
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn to_coo(a: &SparseArray) -> Result<CooArray> {
             CooArray::from_valid(a.inner.data.clone(), a.inner.indices.clone(), columns, shape)
         }
         other => {
-            let rows = by_rows(other)?;
+            let rows = compressed_by_rows(other)?;
             CooArray::from_valid(rows.data.clone(), rows.rows()?.astype(rows.indices.dtype())?, rows.indices.clone(), shape)
         }
     }
@@ -46,14 +46,14 @@ pub(crate) fn to_bsr(a: &SparseArray, block: Option<[usize; 2]>) -> Result<BsrAr
     match (a, block) {
         (SparseArray::Bsr(a), None) => Ok(a.clone()),
         (SparseArray::Bsr(a), Some(block)) if a.block_shape() == block => Ok(a.clone()),
-        (other, block) => BsrArray::from_compressed(&by_rows(other)?, block.unwrap_or([1, 1])),
+        (other, block) => BsrArray::from_compressed(&compressed_by_rows(other)?, block.unwrap_or([1, 1])),
     }
 }
 
 pub(crate) fn to_dia(a: &SparseArray) -> Result<DiaArray> {
     match a {
         SparseArray::Dia(a) => Ok(a.clone()),
-        other => DiaArray::from_compressed(&by_rows(other)?),
+        other => DiaArray::from_compressed(&compressed_by_rows(other)?),
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn to_format(a: &SparseArray, format: Format) -> Result<SparseArray> 
 pub(crate) fn to_dense(a: &SparseArray) -> Result<NdArray> {
     match a {
         SparseArray::Csc(a) => a.inner.to_dense("toarray")?.t()?.contiguous(),
-        other => by_rows(other)?.to_dense("toarray"),
+        other => compressed_by_rows(other)?.to_dense("toarray"),
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn transpose(a: &SparseArray) -> Result<SparseArray> {
             // Element (i, j) of diagonal k is stored at index j of its row in `data`. In the transpose, it belongs to diagonal -k and is
             // stored at index i. The diagonals are therefore rebuilt from a CSR copy.
             let rows = a.compressed()?;
-            DiaArray::from_compressed(&rows.swapped()?)?.into()
+            DiaArray::from_compressed(&rows.compressed_along_other_axis()?)?.into()
         }
     })
 }

@@ -29,7 +29,7 @@ pub struct CooArray {
     row: NdArray,
     column: NdArray,
     data: NdArray,
-    by_rows: Arc<OnceLock<Compressed>>,
+    compressed_by_rows: Arc<OnceLock<Compressed>>,
 }
 
 impl CooArray {
@@ -66,7 +66,7 @@ impl CooArray {
         let [row, column] = as_indices(OP, [row, column], &[shape[0], shape[1], data.size()])?;
         check_range(OP, &row, 0, shape[0])?;
         check_range(OP, &column, 1, shape[1])?;
-        Ok(CooArray { shape, row, column, data: contiguous_stored(data)?, by_rows: Arc::default() })
+        Ok(CooArray { shape, row, column, data: contiguous_stored(data)?, compressed_by_rows: Arc::default() })
     }
 
     /// Returns an array of components that are known to be valid.
@@ -76,7 +76,7 @@ impl CooArray {
             row: contiguous_stored(&row)?,
             column: contiguous_stored(&column)?,
             data: contiguous_stored(&data)?,
-            by_rows: Arc::default(),
+            compressed_by_rows: Arc::default(),
         })
     }
 
@@ -129,14 +129,14 @@ impl CooArray {
     /// Converts to compressed storage along `axis`. Repeated elements are added.
     pub(crate) fn compressed(&self, axis: usize) -> Result<Compressed> {
         if axis == 1 {
-            return self.compressed(0)?.swapped();
+            return self.compressed(0)?.compressed_along_other_axis();
         }
-        if let Some(known) = self.by_rows.get() {
+        if let Some(known) = self.compressed_by_rows.get() {
             return Ok(known.clone());
         }
         let index = self.row.dtype();
         let made = Compressed::from_positions(&self.row, &self.column, &self.data, self.shape, index)?;
-        Ok(self.by_rows.get_or_init(|| made).clone())
+        Ok(self.compressed_by_rows.get_or_init(|| made).clone())
     }
 }
 

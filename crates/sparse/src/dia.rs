@@ -31,7 +31,7 @@ pub struct DiaArray {
     offsets: NdArray,
     /// Number of matrix elements on the stored diagonals.
     count: usize,
-    by_rows: Arc<OnceLock<Compressed>>,
+    compressed_by_rows: Arc<OnceLock<Compressed>>,
 }
 
 impl DiaArray {
@@ -72,7 +72,7 @@ impl DiaArray {
         if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::value(OP, format!("offset {} is repeated", pair[0])));
         }
-        Ok(DiaArray { shape, data: contiguous_stored(data)?, offsets, count, by_rows: Arc::default() })
+        Ok(DiaArray { shape, data: contiguous_stored(data)?, offsets, count, compressed_by_rows: Arc::default() })
     }
 
     /// Converts a compressed matrix. Only diagonals with elements are stored.
@@ -101,7 +101,7 @@ impl DiaArray {
 
     /// Returns the elements of the stored diagonals in CSR format, without zeros.
     pub(crate) fn compressed(&self) -> Result<Compressed> {
-        if let Some(known) = self.by_rows.get() {
+        if let Some(known) = self.compressed_by_rows.get() {
             return Ok(known.clone());
         }
         let index = index_dtype(&[self.shape[0], self.shape[1], self.count]);
@@ -118,12 +118,12 @@ impl DiaArray {
             let [row, column, data] = [&row, &column, &data].map(|a| a.contiguous()?.extract(&is_stored));
             Compressed::from_positions(&row?, &column?, &data?, self.shape, index)?
         };
-        Ok(self.by_rows.get_or_init(|| made).clone())
+        Ok(self.compressed_by_rows.get_or_init(|| made).clone())
     }
 
     /// Returns an array with the same offsets and the diagonals `data`, which must have the shape of the current diagonals.
     pub(crate) fn with_data(&self, data: NdArray) -> Result<DiaArray> {
-        Ok(DiaArray { data: contiguous_stored(&data)?, by_rows: Arc::default(), ..self.clone() })
+        Ok(DiaArray { data: contiguous_stored(&data)?, compressed_by_rows: Arc::default(), ..self.clone() })
     }
 }
 
@@ -149,7 +149,7 @@ impl Array for DiaArray {
             return Ok(self.clone());
         }
         let (data, offsets) = (self.data.to_device(device)?, self.offsets.to_device(device)?);
-        Ok(DiaArray { data, offsets, by_rows: Arc::default(), ..*self })
+        Ok(DiaArray { data, offsets, compressed_by_rows: Arc::default(), ..*self })
     }
     /// Returns the number of elements on the stored diagonals, as SciPy does.
     fn size(&self) -> usize {

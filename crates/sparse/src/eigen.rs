@@ -81,7 +81,7 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
     if size == 0.0 || !size.is_finite() {
         return Err(Error::value(OP, "the norm of v0 must be finite and not zero"));
     }
-    let mut basis = Basis::new(a, dtype, contiguous_stored(&start.divide(size)?)?);
+    let mut basis = KrylovBasis::new(a, dtype, contiguous_stored(&start.divide(size)?)?);
     let epsilon = machine_epsilon(dtype);
     let accuracy = if options.tol > 0.0 { options.tol } else { epsilon };
     let maxiter = options.maxiter.unwrap_or(n.saturating_mul(10)).max(1);
@@ -135,7 +135,7 @@ fn order_by_preference(values: &[f64], which: Which) -> Vec<usize> {
 }
 
 /// The Krylov basis: orthonormal vectors, and the projection of the matrix to their span.
-struct Basis<'a> {
+struct KrylovBasis<'a> {
     a: &'a dyn LinearOperator,
     dtype: DType,
     vectors: Vec<NdArray>,
@@ -145,9 +145,9 @@ struct Basis<'a> {
     next: Option<NdArray>,
 }
 
-impl<'a> Basis<'a> {
-    fn new(a: &'a dyn LinearOperator, dtype: DType, first: NdArray) -> Basis<'a> {
-        Basis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first) }
+impl<'a> KrylovBasis<'a> {
+    fn new(a: &'a dyn LinearOperator, dtype: DType, first: NdArray) -> KrylovBasis<'a> {
+        KrylovBasis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first) }
     }
 
     /// Returns whether the basis spans the whole space, so that the eigenvalues of the projection are those of the matrix.
@@ -279,7 +279,7 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
         return Err(Error::value(OP, format!("k must be from 1 to {}, not {k}; svd returns all values", m.min(n).saturating_sub(1))));
     }
     let is_tall = m >= n;
-    let gram = Gram::new(OP, a, is_tall)?;
+    let gram = GramOperator::new(OP, a, is_tall)?;
     let (_, basis) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
     // The columns of `basis` span one set of singular vectors. The singular value decomposition of the products with `basis` gives the
     // values and both sets. The vectors of zeros are orthonormal too.
@@ -303,29 +303,29 @@ fn adjoint(a: &NdArray) -> Result<NdArray> {
     if a.dtype().is_complex() { conj(a.t()?) } else { a.t() }
 }
 
-/// The Gram matrix of `scale * a` as a linear operator: `scale**2 * a.H @ a` if `a` is tall, else `scale**2 * a @ a.H`.
-struct Gram<'a> {
+/// The GramOperator matrix of `scale * a` as a linear operator: `scale**2 * a.H @ a` if `a` is tall, else `scale**2 * a @ a.H`.
+struct GramOperator<'a> {
     a: &'a dyn LinearOperator,
     is_tall: bool,
     /// A power of two. It keeps the squares of the singular values within the range of the dtype.
     scale: f64,
 }
 
-impl<'a> Gram<'a> {
+impl<'a> GramOperator<'a> {
     /// Creates the operator. A product with a random vector estimates the norm of `a`.
-    fn new(op: &'static str, a: &'a dyn LinearOperator, is_tall: bool) -> Result<Gram<'a>> {
-        let unscaled = Gram { a, is_tall, scale: 1.0 };
+    fn new(op: &'static str, a: &'a dyn LinearOperator, is_tall: bool) -> Result<GramOperator<'a>> {
+        let unscaled = GramOperator { a, is_tall, scale: 1.0 };
         let dtype = solver_dtype(op, a.element_type())?;
         let probe = starting_vector(op, a, unscaled.extents()[0], dtype, &LanczosOptions::default())?;
         let probe = contiguous_stored(&probe.divide(norm(&probe)?)?)?;
         let size = norm(&contiguous_stored(&if is_tall { a.matvec(&probe)? } else { a.rmatvec(&probe)? })?)?;
         let limit = if dtype.real() == DType::F32 { 126.0 } else { 1022.0 };
         let scale = if size > 0.0 { 2f64.powi(-size.log2().round().clamp(-limit, limit) as i32) } else { 1.0 };
-        Ok(Gram { scale, ..unscaled })
+        Ok(GramOperator { scale, ..unscaled })
     }
 }
 
-impl LinearOperator for Gram<'_> {
+impl LinearOperator for GramOperator<'_> {
     fn extents(&self) -> [usize; 2] {
         let [m, n] = self.a.extents();
         [m.min(n); 2]

@@ -4,13 +4,13 @@ use cuprum_core::expr::elementwise;
 use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY};
 use cuprum_core::{Array, DType, Error, NdArray, Op, Operand, Result, Scalar, concat, flatnonzero, s, where_};
 
-use crate::common::{contiguous_stored, filled, index_range, indptr_of_rows, order_by_position, run_starts};
+use crate::common::{contiguous_stored, filled, index_range, indptr_of_rows, order_by_position, run_start_mask};
 use crate::compressed::Compressed;
-use crate::convert::by_rows;
+use crate::convert::compressed_by_rows;
 use crate::{CscArray, CsrArray, SparseArray};
 
 /// Returns the shape to which two shapes broadcast.
-fn broadcast(op: &'static str, a: [usize; 2], b: [usize; 2]) -> Result<[usize; 2]> {
+fn broadcast_two_shapes(op: &'static str, a: [usize; 2], b: [usize; 2]) -> Result<[usize; 2]> {
     let extent = |axis: usize| match (a[axis], b[axis]) {
         (n, m) if n == m => Some(n),
         (1, n) | (n, 1) => Some(n),
@@ -30,14 +30,14 @@ pub(crate) fn broadcast_to(a: &Compressed, [rows, columns]: [usize; 2]) -> Resul
             continue;
         }
         // Axis 0 is broadcast by repeating the elements of the only row. Axis 1 is broadcast in the same way, on the swapped matrix.
-        let line = if axis == 0 { a.clone() } else { a.swapped()? };
+        let line = if axis == 0 { a.clone() } else { a.compressed_along_other_axis()? };
         let count = line.count();
         let total = count.checked_mul(extent).ok_or_else(|| Error::shape("broadcast_to", "too many elements", &[&[rows, columns]]))?;
         let from = index_range(a.device(), total)?.remainder(count.max(1) as i64)?;
         let indptr = index_range(a.device(), extent + 1)?.multiply(count as i64)?;
         let (data, indices) = (line.data.take(&from, 0)?, line.indices.take(&from, 0)?.astype(DType::I64)?);
         let repeated = Compressed::from_valid(data, indices, indptr, [extent, line.minor], line.is_canonical()?)?;
-        a = if axis == 0 { repeated } else { repeated.swapped()? };
+        a = if axis == 0 { repeated } else { repeated.compressed_along_other_axis()? };
     }
     Ok(a)
 }
@@ -53,12 +53,12 @@ pub(crate) fn binary(op: Op, a: &SparseArray, b: &SparseArray) -> Result<SparseA
     let zero = |dtype| NdArray::scalar_as(0, dtype);
     let at_zero = elementwise(op, &[zero(a.dtype())?.into(), zero(b.dtype())?.into()])?;
     if !(at_zero.item()?.as_bool()) {
-        let shape = broadcast(name, a.extents(), b.extents())?;
+        let shape = broadcast_two_shapes(name, a.extents(), b.extents())?;
         return Ok(match (a, b) {
             (SparseArray::Csc(a), SparseArray::Csc(b)) => {
                 CscArray::from_inner(combine(op, &a.inner, &b.inner, [shape[1], shape[0]])?).into()
             }
-            _ => CsrArray::from_inner(combine(op, &by_rows(a)?, &by_rows(b)?, shape)?).into(),
+            _ => CsrArray::from_inner(combine(op, &compressed_by_rows(a)?, &compressed_by_rows(b)?, shape)?).into(),
         });
     }
     Err(Error::value(name, "the result of two zeros is not zero, so the result is not sparse; use to_dense"))
@@ -81,7 +81,7 @@ fn combine(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2]) -> Result<
     let column = concat([&a.indices.astype(index)?, &b.indices.astype(index)?], 0)?;
     let order = order_by_position(&row, &column, shape)?;
     let (row, column) = (contiguous_stored(&row.take(&order, 0)?)?, contiguous_stored(&column.take(&order, 0)?)?);
-    let begins = flatnonzero(&run_starts(&row, &column)?)?;
+    let begins = flatnonzero(&run_start_mask(&row, &column)?)?;
     let first = contiguous_stored(&order.take(&begins, 0)?)?;
     let end = filled(device, &[1], (count_a + count_b) as i64, DType::I64)?;
     let ends = concat([&begins.index(s![1..])?, &end], 0)?;
@@ -106,9 +106,9 @@ fn as_matrix(op: &'static str, b: &NdArray) -> Result<NdArray> {
 }
 
 /// Returns `op(a, b)` for a dense `b`, as a dense array.
-pub(crate) fn with_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<NdArray> {
+pub(crate) fn binary_with_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<NdArray> {
     let b = as_matrix(op.name(), b)?;
-    broadcast(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
+    broadcast_two_shapes(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
     elementwise(op, &[crate::convert::to_dense(a)?.into(), b.into()])
 }
 
@@ -120,12 +120,12 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
     if a.device() != b.device() {
         return Err(Error::Device { op: op.name(), message: format!("arrays are on {} and {}; use to_device", a.device(), b.device()) });
     }
-    let shape = broadcast(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
+    let shape = broadcast_two_shapes(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
     let is_csc = matches!(a, SparseArray::Csc(_));
     // The components of a CSC array are those of its transpose in CSR format, so both operands are transposed if `a` is CSC.
     let (inner, b, shape) = match a {
         SparseArray::Csc(a) => (a.inner.clone(), b.t()?, [shape[1], shape[0]]),
-        other => (by_rows(other)?.canonical()?, b, shape),
+        other => (compressed_by_rows(other)?.canonical()?, b, shape),
     };
     let inner = broadcast_to(&inner, shape)?.canonical()?;
     let extents = [b.shape()[0], b.shape()[1]];
@@ -141,7 +141,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
 ///
 /// # Errors
 /// `op(0, scalar)`, or `op(scalar, 0)` if `is_reflected`, is not zero. Products and quotients by `scalar` are exempt.
-pub(crate) fn with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected: bool) -> Result<SparseArray> {
+pub(crate) fn binary_with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected: bool) -> Result<SparseArray> {
     let apply = |values: NdArray| {
         let (values, scalar) = (Operand::Array(values), Operand::Scalar(scalar));
         if is_reflected { elementwise(op, &[scalar, values]) } else { elementwise(op, &[values, scalar]) }
@@ -201,6 +201,6 @@ pub(crate) fn eliminate_zeros(a: &SparseArray) -> Result<SparseArray> {
             let [data, row, column] = [a.data(), a.row(), a.column()].map(|x| x.take(&kept, 0));
             crate::CooArray::from_valid(data?, row?, column?, [a.shape()[0], a.shape()[1]])?.into()
         }
-        other => CsrArray::from_inner(filtered(&by_rows(other)?)?).into(),
+        other => CsrArray::from_inner(filtered(&compressed_by_rows(other)?)?).into(),
     })
 }

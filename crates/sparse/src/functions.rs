@@ -11,7 +11,7 @@ use crate::reductions::{self, NormOrder};
 use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray, convert, products, slicing};
 
 /// The first argument of a constructor such as `csr_array`.
-enum Source {
+enum ConstructorArgument {
     Sparse(SparseArray),
     Dense(NdArray),
     Shape([usize; 2]),
@@ -23,12 +23,12 @@ enum Source {
     Diagonals([NdArray; 2]),
 }
 
-impl Source {
-    fn new(args: &Args) -> Result<Source> {
+impl ConstructorArgument {
+    fn new(args: &Args) -> Result<ConstructorArgument> {
         let op = args.op();
         let Some(value) = args.get("arg1") else { return Err(Error::value(op, "argument 'arg1' is missing")) };
         if let Some(a) = from_value(value) {
-            return Ok(Source::Sparse(a.clone()));
+            return Ok(ConstructorArgument::Sparse(a.clone()));
         }
         let indices = |value: &Value| {
             let a = value.array(op)?;
@@ -36,22 +36,22 @@ impl Source {
         };
         Ok(match value {
             Value::Tuple(items) => match &items[..] {
-                [Value::Scalar(_), Value::Scalar(_)] => Source::Shape(two_extents(op, &args.shape("arg1")?)?),
+                [Value::Scalar(_), Value::Scalar(_)] => ConstructorArgument::Shape(two_extents(op, &args.shape("arg1")?)?),
                 [data, pair] if pair.items().is_some_and(|pair| pair.len() == 2) && op != "dia_array" => {
                     let pair = pair.items().unwrap_or_default();
-                    Source::Coordinates([data.array(op)?, indices(&pair[0])?, indices(&pair[1])?])
+                    ConstructorArgument::Coordinates([data.array(op)?, indices(&pair[0])?, indices(&pair[1])?])
                 }
-                [data, offsets] => Source::Diagonals([data.array(op)?, indices(offsets)?.reshape(-1)?]),
-                [data, first, second] => Source::Compressed([data.array(op)?, indices(first)?, indices(second)?]),
+                [data, offsets] => ConstructorArgument::Diagonals([data.array(op)?, indices(offsets)?.reshape(-1)?]),
+                [data, first, second] => ConstructorArgument::Compressed([data.array(op)?, indices(first)?, indices(second)?]),
                 _ => return Err(Error::value(op, "arg1 must be an array, a shape, or a tuple of components")),
             },
-            value => Source::Dense(value.array(op)?),
+            value => ConstructorArgument::Dense(value.array(op)?),
         })
     }
 }
 
 /// Returns the smallest extent of an axis that contains all `indices`: the largest index plus 1.
-fn extent_of(op: &'static str, indices: &NdArray) -> Result<usize> {
+fn smallest_extent_for(op: &'static str, indices: &NdArray) -> Result<usize> {
     if indices.size() == 0 {
         return Ok(0);
     }
@@ -67,22 +67,22 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
         let fits = a.dtype().is_int() && narrowest_index_dtype(a)? == DType::I32;
         if fits { a.astype(DType::I32) } else { Ok(a.clone()) }
     };
-    let made: SparseArray = match Source::new(args)? {
-        Source::Sparse(a) => convert::to_format(&a, format)?,
-        Source::Dense(a) => convert::to_format(&CooArray::from_dense(&a)?.into(), format)?,
-        Source::Shape(shape) => convert::to_format(&CsrArray::zeros(shape, dtype.unwrap_or(DType::F64))?.into(), format)?,
-        Source::Coordinates([data, row, column]) => {
+    let made: SparseArray = match ConstructorArgument::new(args)? {
+        ConstructorArgument::Sparse(a) => convert::to_format(&a, format)?,
+        ConstructorArgument::Dense(a) => convert::to_format(&CooArray::from_dense(&a)?.into(), format)?,
+        ConstructorArgument::Shape(shape) => convert::to_format(&CsrArray::zeros(shape, dtype.unwrap_or(DType::F64))?.into(), format)?,
+        ConstructorArgument::Coordinates([data, row, column]) => {
             let shape = match shape {
                 Some(shape) => shape,
-                None => [extent_of(op, &row)?, extent_of(op, &column)?],
+                None => [smallest_extent_for(op, &row)?, smallest_extent_for(op, &column)?],
             };
             convert::to_format(&CooArray::new(&data, &narrow(&row)?, &narrow(&column)?, shape)?.into(), format)?
         }
-        Source::Compressed([data, indices, indptr]) => {
+        ConstructorArgument::Compressed([data, indices, indptr]) => {
             let (indices, indptr) = (narrow(&indices)?, narrow(&indptr)?);
             let block = if format == Format::Bsr { data.shape().get(1..3).unwrap_or(&[1, 1]).to_vec() } else { vec![1, 1] };
             let lines = indptr.size().saturating_sub(1);
-            let inferred = |along: usize, across: usize| Ok([lines * along, extent_of(op, &indices)?.saturating_mul(across)]);
+            let inferred = |along: usize, across: usize| Ok([lines * along, smallest_extent_for(op, &indices)?.saturating_mul(across)]);
             let shape = |swap: bool| match shape {
                 Some(shape) => Ok(shape),
                 None if swap => inferred(1, 1).map(|[lines, others]| [others, lines]),
@@ -95,13 +95,13 @@ fn construct_from_args(args: &Args, format: Format) -> Result<Value> {
                 _ => return Err(Error::value(op, "three components are those of csr_array, csc_array and bsr_array")),
             }
         }
-        Source::Diagonals([data, offsets]) if format == Format::Dia => {
+        ConstructorArgument::Diagonals([data, offsets]) if format == Format::Dia => {
             let shape = shape.ok_or_else(|| Error::value(op, "diagonals need a shape"))?;
             let data = if data.ndim() < 2 { data.reshape((1, -1))? } else { data };
             let offsets = if offsets.dtype().is_int() { offsets } else { offsets.astype(DType::I64)? };
             DiaArray::new(&data, &narrow(&offsets)?, shape)?.into()
         }
-        Source::Diagonals(_) => return Err(Error::value(op, "expected (data, (row, column)) or (data, indices, indptr)")),
+        ConstructorArgument::Diagonals(_) => return Err(Error::value(op, "expected (data, (row, column)) or (data, indices, indptr)")),
     };
     match shape {
         Some(shape) if shape != made.extents() => {
@@ -305,7 +305,7 @@ pub fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<Nd
 /// assert_eq!(linalg::spsolve_triangular(&a, &array![2.0, 3.0], Triangle::Lower, false)?, array![1.0, 2.0]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.linalg.spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False)", call = |args: &Args| with_named_errors(args, triangular_from_args))]
+#[numpy("sparse.linalg.spsolve_triangular(A, b, lower=True, overwrite_A=False, overwrite_b=False, unit_diagonal=False)", call = |args: &Args| with_named_errors(args, spsolve_triangular_from_args))]
 pub fn spsolve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
     products::solve_triangular(a, b, triangle, unit_diagonal)
 }
@@ -328,7 +328,7 @@ fn norm_from_args(args: &Args) -> Result<Value> {
     Ok(reductions::norm(&a, order, axis)?.into())
 }
 
-fn triangular_from_args(args: &Args) -> Result<Value> {
+fn spsolve_triangular_from_args(args: &Args) -> Result<Value> {
     let triangle = if args.bool_or("lower", true)? { Triangle::Lower } else { Triangle::Upper };
     let a = SparseArray::from_args(args, "A")?;
     Ok(products::solve_triangular(&a, &args.array("b")?, triangle, args.bool_or("unit_diagonal", false)?)?.into())

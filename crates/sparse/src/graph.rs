@@ -6,7 +6,7 @@ use cuprum_core::{Args, DType, Error, NdArray, Result, Value, minimum, numpy, se
 use crate::arguments::with_named_errors;
 use crate::common::{contiguous_stored, filled, index_range};
 use crate::compressed::Compressed;
-use crate::convert::by_rows;
+use crate::convert::compressed_by_rows;
 use crate::{Sparse, SparseArray};
 
 /// Returns the graph's array in CSR format, or an error if it is not square.
@@ -15,7 +15,7 @@ fn compress_square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
     if rows != columns {
         return Err(Error::shape(op, "a graph is a square array", &[&[rows, columns]]));
     }
-    by_rows(a)?.canonical()
+    compressed_by_rows(a)?.canonical()
 }
 
 /// Returns the number of connected components of an undirected graph, and the int64 component of each node
@@ -38,10 +38,10 @@ fn compress_square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
 /// assert_eq!((count, labels), (3, array![0i64, 1, 0, 2, 2]));
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csgraph.connected_components(csgraph, directed=True, connection='weak', return_labels=True)", call = |args: &Args| with_named_errors(args, components_from_args))]
+#[numpy("sparse.csgraph.connected_components(csgraph, directed=True, connection='weak', return_labels=True)", call = |args: &Args| with_named_errors(args, connected_components_from_args))]
 pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
     let forward = compress_square("connected_components", &graph.to_sparse())?;
-    let backward = forward.swapped()?;
+    let backward = forward.compressed_along_other_axis()?;
     let n = forward.major;
     let nodes = index_range(forward.device(), n)?;
     if n == 0 {
@@ -89,13 +89,13 @@ pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
 /// assert_eq!(shortest_path(&graph, 0)?, array![0.0, 3.0, 1.0]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("sparse.csgraph.shortest_path(csgraph, *, indices)", call = |args: &Args| with_named_errors(args, path_from_args))]
+#[numpy("sparse.csgraph.shortest_path(csgraph, *, indices)", call = |args: &Args| with_named_errors(args, shortest_path_from_args))]
 pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     const OP: &str = "shortest_path";
     if graph.dtype().is_complex() {
         return Err(Error::dtype(OP, "lengths must be real", &[graph.dtype()]));
     }
-    let incoming = compress_square(OP, &graph.to_sparse())?.swapped()?;
+    let incoming = compress_square(OP, &graph.to_sparse())?.compressed_along_other_axis()?;
     let n = incoming.major;
     if source >= n {
         return Err(Error::Index { op: OP, index: source as i64, axis: 0, size: n });
@@ -115,7 +115,7 @@ pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     Err(Error::value(OP, "the graph has a cycle of negative length"))
 }
 
-fn components_from_args(args: &Args) -> Result<Value> {
+fn connected_components_from_args(args: &Args) -> Result<Value> {
     if args.bool_or("directed", true)? && args.value("connection").is_some_and(|c| !matches!(c, Value::Str(c) if c == "weak")) {
         return Err(Error::value(args.op(), "strongly connected components are not supported"));
     }
@@ -124,7 +124,7 @@ fn components_from_args(args: &Args) -> Result<Value> {
     Ok(if args.bool_or("return_labels", true)? { Value::tuple([count.into(), labels.into()]) } else { count.into() })
 }
 
-fn path_from_args(args: &Args) -> Result<Value> {
+fn shortest_path_from_args(args: &Args) -> Result<Value> {
     let graph = SparseArray::from_args(args, "csgraph")?;
     let source = usize::from_args(args, "indices")?;
     Ok(shortest_path(&graph, source)?.into())

@@ -209,7 +209,7 @@ pub trait SparseMath: Sparse {
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn add_dense(&self, b: &NdArray) -> Result<NdArray> {
-        elementwise::with_dense(ADD, &self.to_sparse(), b)
+        elementwise::binary_with_dense(ADD, &self.to_sparse(), b)
     }
 
     /// Returns the elementwise product with a dense array (`a * b`), computed only at the stored elements of this array. Other elements are
@@ -268,7 +268,7 @@ pub trait SparseMath: Sparse {
     where
         Self: Sized,
     {
-        elementwise::with_scalar(MULTIPLY, &self.to_sparse(), factor.into(), false)
+        elementwise::binary_with_scalar(MULTIPLY, &self.to_sparse(), factor.into(), false)
     }
 
     /// Returns the stored elements raised to a power (`a ** exponent`). Repeated elements are added first. Zeros that are not stored remain

@@ -191,7 +191,7 @@ trait FileValue: Element {
     /// Parses the next value of a line. Returns `None` if there is no valid value.
     fn parse(words: &mut Words) -> Option<Self>;
     /// The value of all elements of a pattern file, which stores positions only.
-    const ONE: Self;
+    const PATTERN_VALUE: Self;
     /// Returns the value at the transposed position, which follows from the symmetry.
     fn mirrored(self, symmetry: Symmetry) -> Self;
 }
@@ -199,7 +199,7 @@ trait FileValue: Element {
 macro_rules! real_values {
     ($($t:ty, $one:expr, $parse:expr, $negate:expr;)*) => {$(
         impl FileValue for $t {
-            const ONE: $t = $one;
+            const PATTERN_VALUE: $t = $one;
             fn parse(words: &mut Words) -> Option<$t> {
                 $parse(words.next()?)
             }
@@ -216,7 +216,7 @@ real_values! {
 }
 
 impl FileValue for Complex<f64> {
-    const ONE: Complex<f64> = Complex::new(1.0, 0.0);
+    const PATTERN_VALUE: Complex<f64> = Complex::new(1.0, 0.0);
     fn parse(words: &mut Words) -> Option<Complex<f64>> {
         Some(Complex::new(f64::parse(words)?, f64::parse(words)?))
     }
@@ -300,7 +300,7 @@ impl Header {
             let (Some(row), Some(column)) = (row, column) else {
                 return Err(lines.error(format!("indices from 1 to {} and from 1 to {} are expected", self.shape[0], self.shape[1])));
             };
-            let value = if self.field == Field::Pattern { Some(T::ONE) } else { T::parse(&mut words) };
+            let value = if self.field == Field::Pattern { Some(T::PATTERN_VALUE) } else { T::parse(&mut words) };
             let Some(value) = value else { return Err(lines.error("the value is not a number of the declared kind")) };
             if words.next().is_some() {
                 return Err(lines.error("the line has more items than expected"));

@@ -147,12 +147,12 @@ fn apply_with_dense(function: &str, a: &SparseArray, other: &Value, is_reflected
         }
         (function, Operand::Scalar(s)) => {
             let a = if function == "multiply" { a.clone() } else { sparse::with_unique_positions(a)? };
-            sparse::with_scalar(elementwise_op(function)?, &a, s, is_reflected).map(IntoValue::into_value)
+            sparse::binary_with_scalar(elementwise_op(function)?, &a, s, is_reflected).map(IntoValue::into_value)
         }
         (function, Operand::Array(b)) if is_reflected => {
             elementwise(elementwise_op(function)?, &[b.into(), convert::to_dense(a)?.into()]).map(Value::Array)
         }
-        (function, Operand::Array(b)) => sparse::with_dense(elementwise_op(function)?, a, &b).map(Value::Array),
+        (function, Operand::Array(b)) => sparse::binary_with_dense(elementwise_op(function)?, a, &b).map(Value::Array),
     }
 }
 

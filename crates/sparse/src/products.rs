@@ -5,12 +5,12 @@ use cuprum_core::ops::sparse;
 use cuprum_core::{Array, DType, Error, NdArray, Result};
 
 use crate::compressed::Compressed;
-use crate::convert::{by_rows, to_csc};
+use crate::convert::{compressed_by_rows, to_csc};
 use crate::{BsrArray, CscArray, CsrArray, SparseArray};
 
 /// Returns `a @ b` for a dense `b`.
 pub(crate) fn times_dense(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
-    by_rows(a)?.times_dense(b).map_err(|e| e.with_function_name("matmul"))
+    compressed_by_rows(a)?.times_dense(b).map_err(|e| e.with_function_name("matmul"))
 }
 
 /// Returns `b @ a` for a dense `b`: the transpose of `a.T @ b.T`.
@@ -26,29 +26,29 @@ pub(crate) fn dense_times(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
 pub(crate) fn times_sparse(a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
     match (a, b) {
         // A CSC array has the components of its transpose in CSR format, so this computes (a @ b).T = b.T @ a.T.
-        (SparseArray::Csc(a), SparseArray::Csc(b)) => Ok(CscArray::from_inner(multiply(&b.inner, &a.inner)?).into()),
+        (SparseArray::Csc(a), SparseArray::Csc(b)) => Ok(CscArray::from_inner(multiply_compressed(&b.inner, &a.inner)?).into()),
         (SparseArray::Bsr(x), SparseArray::Bsr(y)) if x.block_shape()[1] == y.block_shape()[0] => {
-            let product = multiply(&by_rows(a)?, &by_rows(b)?)?;
+            let product = multiply_compressed(&compressed_by_rows(a)?, &compressed_by_rows(b)?)?;
             Ok(BsrArray::from_compressed(&product, [x.block_shape()[0], y.block_shape()[1]])?.into())
         }
-        _ => Ok(CsrArray::from_inner(multiply(&by_rows(a)?, &by_rows(b)?)?).into()),
+        _ => Ok(CsrArray::from_inner(multiply_compressed(&compressed_by_rows(a)?, &compressed_by_rows(b)?)?).into()),
     }
 }
 
 /// Returns the product of two matrices that are compressed along the same axis.
-pub(crate) fn multiply(a: &Compressed, b: &Compressed) -> Result<Compressed> {
+pub(crate) fn multiply_compressed(a: &Compressed, b: &Compressed) -> Result<Compressed> {
     // The product may have more columns than the index dtype of `a` can represent.
     let is_wide = [&a.indices, &b.indices].iter().any(|i| i.dtype() == DType::I64) || b.minor > i32::MAX as usize;
     let index = if is_wide { DType::I64 } else { DType::I32 };
     let (indptr, indices) = (a.indptr.astype(index)?, a.indices.astype(index)?);
-    let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.parts() };
-    let product = sparse::product(left, b.parts()).map_err(|e| e.with_function_name("matmul"));
+    let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.csr_parts() };
+    let product = sparse::product(left, b.csr_parts()).map_err(|e| e.with_function_name("matmul"));
     let (indptr, indices, data) = match product {
         // A product with 2^31 or more elements needs int64 indices.
         Err(Error::Value { .. }) if index == DType::I32 => {
             let (indptr, indices) = (a.indptr.astype(DType::I64)?, a.indices.astype(DType::I64)?);
-            let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.parts() };
-            sparse::product(left, b.parts()).map_err(|e| e.with_function_name("matmul"))?
+            let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.csr_parts() };
+            sparse::product(left, b.csr_parts()).map_err(|e| e.with_function_name("matmul"))?
         }
         other => other?,
     };
@@ -63,13 +63,13 @@ pub(crate) fn sampled_product(pattern: &SparseArray, x: &NdArray, y: &NdArray) -
         let message = "the dense factors must be (rows, k) and (k, columns)";
         return Err(Error::shape(OP, message, &[pattern.shape(), x.shape(), y.shape()]));
     }
-    let structure = by_rows(pattern)?.canonical()?;
-    let values = sparse::sample(&structure.indptr, &structure.indices, x, &y.t()?).map_err(|e| e.with_function_name(OP))?;
+    let structure = compressed_by_rows(pattern)?.canonical()?;
+    let values = sparse::sample_dense_product(&structure.indptr, &structure.indices, x, &y.t()?).map_err(|e| e.with_function_name(OP))?;
     Ok(CsrArray::from_inner(structure.with_data(values)?).into())
 }
 
 /// Returns the solution of a triangular system. See [`Sparse::solve_triangular`](crate::Sparse::solve_triangular).
 pub(crate) fn solve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
-    let solved = sparse::solve_triangular(by_rows(a)?.parts(), b, triangle, unit_diagonal);
+    let solved = sparse::solve_triangular(compressed_by_rows(a)?.csr_parts(), b, triangle, unit_diagonal);
     solved.map_err(|e| e.with_function_name("spsolve_triangular"))
 }

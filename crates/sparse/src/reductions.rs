@@ -5,7 +5,7 @@ use cuprum_core::{Array, Axes, DType, Error, NdArray, Result, count_nonzero, max
 use crate::SparseArray;
 use crate::common::{contiguous_stored, filled};
 use crate::compressed::Compressed;
-use crate::convert::{by_rows, to_csc};
+use crate::convert::{compressed_by_rows, to_csc};
 
 /// The norm of a sparse array (`ord=` of `scipy.sparse.linalg.norm`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,13 +45,13 @@ fn reduced_axes(op: &'static str, axes: impl Into<Axes>) -> Result<ReducedAxes> 
 /// Returns the array in CSC storage for [`ReducedAxes::Rows`], else in CSR storage. For a reduction along one axis, each result then
 /// belongs to one compressed row.
 fn compress_reduced_axes(a: &SparseArray, over: &ReducedAxes) -> Result<Compressed> {
-    if matches!(over, ReducedAxes::Rows) { Ok(to_csc(a)?.inner) } else { by_rows(a) }
+    if matches!(over, ReducedAxes::Rows) { Ok(to_csc(a)?.inner) } else { compressed_by_rows(a) }
 }
 
 pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     match reduced_axes("sum", axes)? {
         ReducedAxes::All => match a {
-            SparseArray::Dia(_) => by_rows(a)?.data.sum(()),
+            SparseArray::Dia(_) => compressed_by_rows(a)?.data.sum(()),
             other => other.data().sum(()),
         },
         axis => compress_reduced_axes(a, &axis)?.row_sums(),
@@ -122,7 +122,7 @@ pub(crate) fn diagonal(a: &SparseArray, k: i64) -> Result<NdArray> {
     if length == 0 {
         return filled(a.device(), &[0], 0, a.dtype());
     }
-    let inner = by_rows(a)?;
+    let inner = compressed_by_rows(a)?;
     let is_on = inner.indices.astype(DType::I64)?.equal(inner.rows()?.add(k)?)?;
     let sums = segment_sum(&cuprum_core::where_(is_on, &inner.data, 0)?, &inner.indptr)?.astype(a.dtype())?;
     contiguous_stored(&sums.index(s![first_row..first_row + length])?)
@@ -139,15 +139,15 @@ pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Re
     let magnitudes = |inner: Compressed| inner.with_data(inner.data.abs()?);
     let length = |inner: Compressed| inner.with_data(inner.data.multiply(&inner.data)?)?.row_sums()?.sqrt();
     let Some(axis) = axis else {
-        let rows = by_rows(&wide)?.canonical()?;
+        let rows = compressed_by_rows(&wide)?.canonical()?;
         let sums = |inner: Compressed| magnitudes(inner.canonical()?)?.row_sums();
         return match order {
             NormOrder::Frobenius => {
                 let size = rows.data.abs()?;
                 size.multiply(&size)?.sum(())?.sqrt()
             }
-            NormOrder::One => sums(rows.swapped()?)?.max(()),
-            NormOrder::MinusOne => sums(rows.swapped()?)?.min(()),
+            NormOrder::One => sums(rows.compressed_along_other_axis()?)?.max(()),
+            NormOrder::MinusOne => sums(rows.compressed_along_other_axis()?)?.min(()),
             NormOrder::Infinity => sums(rows)?.max(()),
             NormOrder::MinusInfinity => sums(rows)?.min(()),
         };

@@ -4,7 +4,7 @@ use cuprum_core::{Array, DType, Error, IndexItem, Item, NdArray, Result, Scalar,
 
 use crate::common::{check_range, contiguous_stored, filled, index_range, indptr_of_counts, without_wrapping};
 use crate::compressed::Compressed;
-use crate::convert::by_rows;
+use crate::convert::compressed_by_rows;
 use crate::reductions::stored_elements_per_row;
 use crate::{CscArray, CsrArray, SparseArray};
 
@@ -129,7 +129,7 @@ fn select_minor(a: &Compressed, selection: &AxisSelection) -> Result<Compressed>
             let indices = kept.indices.subtract(*start as i64)?;
             Compressed::from_valid(kept.data.clone(), indices, kept.indptr.clone(), [a.major, *count], kept.is_canonical()?)
         }
-        list => select_major(&a.swapped()?, list)?.swapped(),
+        list => select_major(&a.compressed_along_other_axis()?, list)?.compressed_along_other_axis(),
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn select_part(a: &SparseArray, items: &[IndexItem]) -> Result<Sparse
     let (rows, columns) = (AxisSelection::new(rows, 0, row_extent, a.data())?, AxisSelection::new(columns, 1, column_extent, a.data())?);
     Ok(match a {
         SparseArray::Csc(a) => CscArray::from_inner(select_minor(&select_major(&a.inner, &columns)?, &rows)?).into(),
-        other => CsrArray::from_inner(select_minor(&select_major(&by_rows(other)?, &rows)?, &columns)?).into(),
+        other => CsrArray::from_inner(select_minor(&select_major(&compressed_by_rows(other)?, &rows)?, &columns)?).into(),
     })
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn values_at(a: &SparseArray, rows: &NdArray, columns: &NdArray) -> R
         _ => Err(Error::value("values_at", "indices must be an array")),
     };
     let (row, column) = (list(rows, 0, row_extent)?, list(columns, 1, column_extent)?);
-    let inner = by_rows(a)?.canonical()?;
+    let inner = compressed_by_rows(a)?.canonical()?;
     if inner.count() == 0 || row.size() == 0 {
         return filled(a.device(), rows.shape(), 0, a.dtype());
     }
@@ -196,7 +196,7 @@ pub(crate) fn element_as_array(a: &SparseArray, row: isize, column: isize) -> Re
 
 /// Returns the elements on and below diagonal `k` if `is_lower`, else those on and above it.
 pub(crate) fn triangle(a: &SparseArray, k: i64, is_lower: bool) -> Result<SparseArray> {
-    let inner = by_rows(a)?;
+    let inner = compressed_by_rows(a)?;
     let diagonal = inner.indices.astype(DType::I64)?.subtract(inner.rows()?)?;
     let mask = if is_lower { diagonal.less_equal(k)? } else { diagonal.greater_equal(k)? };
     Ok(CsrArray::from_inner(inner.filtered(&mask)?).into())

@@ -57,7 +57,7 @@ pub struct Solution {
 }
 
 /// A linear system with matching extents, and the state that all solvers share.
-struct System<'a> {
+struct LinearSystem<'a> {
     a: &'a dyn LinearOperator,
     b: NdArray,
     x: NdArray,
@@ -67,8 +67,8 @@ struct System<'a> {
     preconditioner: Option<&'a dyn LinearOperator>,
 }
 
-impl<'a> System<'a> {
-    fn new(op: &'static str, a: &'a dyn LinearOperator, b: &NdArray, options: &SolverOptions<'a>) -> Result<System<'a>> {
+impl<'a> LinearSystem<'a> {
+    fn new(op: &'static str, a: &'a dyn LinearOperator, b: &NdArray, options: &SolverOptions<'a>) -> Result<LinearSystem<'a>> {
         let [rows, columns] = a.extents();
         if rows != columns || b.shape() != [rows] {
             return Err(Error::shape(op, "a square matrix (n, n) and a vector (n) are needed", &[&[rows, columns], b.shape()]));
@@ -91,7 +91,7 @@ impl<'a> System<'a> {
         }
         let tolerance = (options.rtol * b_norm).max(options.atol);
         let maxiter = options.maxiter.unwrap_or(rows.saturating_mul(10));
-        Ok(System { a, b, x, tolerance, maxiter, preconditioner: options.preconditioner })
+        Ok(LinearSystem { a, b, x, tolerance, maxiter, preconditioner: options.preconditioner })
     }
 
     /// Returns `b - a @ x`.
@@ -111,7 +111,7 @@ impl<'a> System<'a> {
         }
     }
 
-    fn finish(self, iterations: usize, residual_norm: f64) -> Solution {
+    fn into_solution(self, iterations: usize, residual_norm: f64) -> Solution {
         // An infinite `b` has an infinite tolerance.
         let has_converged = residual_norm.is_finite() && residual_norm <= self.tolerance;
         Solution { has_converged, x: self.x, iterations, residual_norm }

@@ -4,7 +4,7 @@ use cuprum_core::numpy;
 
 with_gamma! {
     // Coefficients of Debye's polynomials `u_k(t) / t^k` in powers of `t^2`, for k = 1, 2, ...
-    const DEBYE: [[f64; 13]; 12] = [[0.125, -0.20833333333333334, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0703125, -0.4010416666666667, 0.3342013888888889, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0732421875, -0.8912109375, 1.8464626736111112, -1.0258125964506173, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.112152099609375, -2.3640869140625, 8.78912353515625, -11.207002616222994, 4.669584423426247, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.22710800170898438, -7.368794359479632, 42.53499874538846, -91.81824154324002, 84.63621767460073, -28.212072558200244, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.5725014209747314, -26.491430486951554, 218.1905117442116, -699.5796273761325, 1059.9904525279999, -765.2524681411817, 212.57013003921713, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.7277275025844574, -108.09091978839466, 1200.9029132163525, -5305.646978613403, 11655.393336864534, -13586.550006434138, 8061.722181737309, -1919.457662318407, 0.0, 0.0, 0.0, 0.0, 0.0], [6.074042001273483, -493.915304773088, 7109.514302489364, -41192.65496889755, 122200.46498301746, -203400.17728041555, 192547.00123253153, -96980.59838863752, 20204.29133096615, 0.0, 0.0, 0.0, 0.0], [24.380529699556064, -2499.8304818112097, 45218.76898136273, -331645.1724845636, 1268365.2733216248, -2813563.226586534, 3763271.297656404, -2998015.9185381066, 1311763.6146629772, -242919.18790055133, 0.0, 0.0, 0.0], [110.01714026924674, -13886.08975371704, 308186.4046126624, -2785618.1280864547, 13288767.166421818, -37567176.66076335, 66344512.27472903, -74105148.21153265, 50952602.49266464, -19706819.118432228, 3284469.853072038, 0.0, 0.0], [551.3358961220206, -84005.43360302408, 2243768.1779224495, -24474062.72573873, 142062907.7975331, -495889784.2750303, 1106842816.8230145, -1621080552.1083372, 1553596899.57058, -939462359.6815784, 325573074.18576574, -49329253.66450996, 0.0], [3038.090510922384, -549842.3275722887, 17395107.553978164, -225105661.88941526, 1559279864.8792574, -6563293792.619285, 17954213731.1556, -33026599749.800724, 41280185579.753975, -34632043388.158775, 18688207509.295826, -5866481492.051847, 814789096.1183121]];
+    const DEBYE_COEFFICIENTS: [[f64; 13]; 12] = [[0.125, -0.20833333333333334, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0703125, -0.4010416666666667, 0.3342013888888889, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0732421875, -0.8912109375, 1.8464626736111112, -1.0258125964506173, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.112152099609375, -2.3640869140625, 8.78912353515625, -11.207002616222994, 4.669584423426247, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.22710800170898438, -7.368794359479632, 42.53499874538846, -91.81824154324002, 84.63621767460073, -28.212072558200244, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.5725014209747314, -26.491430486951554, 218.1905117442116, -699.5796273761325, 1059.9904525279999, -765.2524681411817, 212.57013003921713, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.7277275025844574, -108.09091978839466, 1200.9029132163525, -5305.646978613403, 11655.393336864534, -13586.550006434138, 8061.722181737309, -1919.457662318407, 0.0, 0.0, 0.0, 0.0, 0.0], [6.074042001273483, -493.915304773088, 7109.514302489364, -41192.65496889755, 122200.46498301746, -203400.17728041555, 192547.00123253153, -96980.59838863752, 20204.29133096615, 0.0, 0.0, 0.0, 0.0], [24.380529699556064, -2499.8304818112097, 45218.76898136273, -331645.1724845636, 1268365.2733216248, -2813563.226586534, 3763271.297656404, -2998015.9185381066, 1311763.6146629772, -242919.18790055133, 0.0, 0.0, 0.0], [110.01714026924674, -13886.08975371704, 308186.4046126624, -2785618.1280864547, 13288767.166421818, -37567176.66076335, 66344512.27472903, -74105148.21153265, 50952602.49266464, -19706819.118432228, 3284469.853072038, 0.0, 0.0], [551.3358961220206, -84005.43360302408, 2243768.1779224495, -24474062.72573873, 142062907.7975331, -495889784.2750303, 1106842816.8230145, -1621080552.1083372, 1553596899.57058, -939462359.6815784, 325573074.18576574, -49329253.66450996, 0.0], [3038.090510922384, -549842.3275722887, 17395107.553978164, -225105661.88941526, 1559279864.8792574, -6563293792.619285, 17954213731.1556, -33026599749.800724, 41280185579.753975, -34632043388.158775, 18688207509.295826, -5866481492.051847, 814789096.1183121]];
 
     #[helper]
     fn is_integer(v: f64) -> bool {
@@ -31,13 +31,13 @@ with_gamma! {
 
     /// Returns `half^v / gamma(v + 1) * factor`, for v > -171 and `half` = x / 2.
     #[helper]
-    fn bessel_prefix(v: f64, half: f64, factor: f64) -> f64 {
+    fn bessel_prefactor(v: f64, half: f64, factor: f64) -> f64 {
         if v < 169.0 {
             let power = half.powf(0.5 * v);
             return power / gamma_f64(v + 1.0) * factor * power;
         }
         if v > 1400.0 {
-            let exponent = v * log1p_minus_x((half - v) / v) + (half - stirling_rest(v));
+            let exponent = v * log1p_minus_x((half - v) / v) + (half - stirling_remainder(v));
             return exp_times(exponent, 0.0, factor * 0.398942280401432677940 / v.sqrt());
         }
         // Stirling's formula, with a correction for the rounding error of the quotient.
@@ -45,7 +45,7 @@ with_gamma! {
         if quotient == 0.0 {
             return 0.0;
         }
-        let rest = v * (quotient.mul_add(-v, half) / half) - stirling_rest(v);
+        let rest = v * (quotient.mul_add(-v, half) / half) - stirling_remainder(v);
         let power = quotient.powf(0.5 * v) * (0.5 * v).exp();
         power * (rest.exp() * factor * 0.398942280401432677940 / v.sqrt()) * power
     }
@@ -57,7 +57,7 @@ with_gamma! {
         let square = t * t;
         let mut sum = 0.0;
         for k in 0..12 {
-            sum = (sum + square.polynomial(DEBYE[11 - k])) * w;
+            sum = (sum + square.polynomial(DEBYE_COEFFICIENTS[11 - k])) * w;
         }
         1.0 + sum
     }
@@ -65,38 +65,38 @@ with_gamma! {
     /// Returns the exponent of the uniform expansions of I_v(v z) and K_v(v z) for large v (NIST Digital Library of Mathematical Functions,
     /// 10.41.3 and 10.41.4). `root` is `sqrt(1 + z^2)`.
     #[helper]
-    fn uniform_exponent(v: f64, z: f64, root: f64) -> f64 {
+    fn uniform_expansion_exponent(v: f64, z: f64, root: f64) -> f64 {
         v * (root - (1.0 / z).asinh())
     }
 
     #[helper]
-    fn uniform_root(z: f64) -> f64 {
+    fn sqrt_one_plus_square(z: f64) -> f64 {
         if z > 1e8 { z } else { z.mul_add(z, 1.0).sqrt() }
     }
 
     #[helper]
-    fn i_uniform(v: f64, x: f64) -> f64 {
+    fn i_uniform_expansion(v: f64, x: f64) -> f64 {
         let z = x / v;
-        let root = uniform_root(z);
+        let root = sqrt_one_plus_square(z);
         let t = 1.0 / root;
         let factor = debye_sum(t, t / v) * 0.398942280401432677940 / (v * root).sqrt();
-        exp_times(uniform_exponent(v, z, root), 0.0, factor)
+        exp_times(uniform_expansion_exponent(v, z, root), 0.0, factor)
     }
 
     #[helper]
-    fn k_uniform(v: f64, x: f64) -> f64 {
+    fn k_uniform_expansion(v: f64, x: f64) -> f64 {
         let z = x / v;
-        let root = uniform_root(z);
+        let root = sqrt_one_plus_square(z);
         let t = 1.0 / root;
         let factor = debye_sum(t, -t / v) * 1.25331413731550025121 / (v * root).sqrt();
-        exp_times(-uniform_exponent(v, z, root), 0.0, factor)
+        exp_times(-uniform_expansion_exponent(v, z, root), 0.0, factor)
     }
 
     /// Returns I_v(x) for x > 0 and any order v except negative integers.
     #[helper]
     fn i_positive(v: f64, x: f64) -> f64 {
         if v >= 1400.0 || v > 169.0 && x > 3000.0 {
-            return i_uniform(v, x);
+            return i_uniform_expansion(v, x);
         }
         if v < -170.0 {
             return NAN;
@@ -107,10 +107,10 @@ with_gamma! {
         // I_v and I_-v differ by `2 / pi * sin(pi * v) * K_v`, which is below half a unit in the last place for large x.
         let order = if x > 40.0 && x >= -v { v.abs() } else { v };
         if order < -40.0 && x > 10.0 {
-            return i_uniform(-v, x) - 0.636619772367581343076 * sin_pi(v) * k_uniform(-v, x);
+            return i_uniform_expansion(-v, x) - 0.636619772367581343076 * sin_pi(v) * k_uniform_expansion(-v, x);
         }
         let half = 0.5 * x;
-        bessel_prefix(order, half, bessel_series(order, half * half, 1.0))
+        bessel_prefactor(order, half, bessel_series(order, half * half, 1.0))
     }
 
     #[helper]
@@ -131,7 +131,7 @@ with_gamma! {
 
     /// Returns J_v(x) by Hankel's expansion, for x above 25 + v^2 / 2.
     #[helper]
-    fn j_hankel(v: f64, x: f64) -> f64 {
+    fn j_hankel_expansion(v: f64, x: f64) -> f64 {
         let w = 0.125 / x;
         let mu = 4.0 * v * v;
         let mut p: f64 = 1.0;
@@ -164,7 +164,7 @@ with_gamma! {
     /// Returns J_v(x) for v >= 0 and x > 0 by downward recurrence from high orders. Neumann's expansion of `(x / 2)^v` normalises the
     /// result (NIST Digital Library of Mathematical Functions, 10.23.15).
     #[helper]
-    fn j_downward(v: f64, x: f64) -> f64 {
+    fn j_downward_recurrence(v: f64, x: f64) -> f64 {
         let first = v - v.floor();
         let wanted = v.floor() as i64;
         let top = v.max(x);
@@ -224,22 +224,22 @@ with_gamma! {
     fn j_positive(v: f64, x: f64) -> f64 {
         let half = 0.5 * x;
         if half * half <= v + 1.0 {
-            return bessel_prefix(v, half, bessel_series(v, half * half, -1.0));
+            return bessel_prefactor(v, half, bessel_series(v, half * half, -1.0));
         }
         if x > 25.0 + 0.5 * v * v {
-            return j_hankel(v, x);
+            return j_hankel_expansion(v, x);
         }
         // Each recurrence takes at least v steps.
         if v > 40000.0 {
             return NAN;
         }
         if v > x || x < 60.0 {
-            return j_downward(v, x);
+            return j_downward_recurrence(v, x);
         }
         // For orders below x, the upward recurrence is stable.
         let first = v - v.floor();
-        let mut before = j_hankel(first, x);
-        let mut value = j_hankel(first + 1.0, x);
+        let mut before = j_hankel_expansion(first, x);
+        let mut value = j_hankel_expansion(first + 1.0, x);
         let mut order = first + 1.0;
         for _ in 1..v.floor() as i64 {
             let next = 2.0 * order / x * value - before;
@@ -277,7 +277,7 @@ with_gamma! {
             return INFINITY * gamma_f64(v + 1.0).max(-1.0).min(1.0);
         }
         if x < 4.0 {
-            return if v < -170.0 { NAN } else { bessel_prefix(v, 0.5 * x, bessel_series(v, 0.25 * x * x, -1.0)) };
+            return if v < -170.0 { NAN } else { bessel_prefactor(v, 0.5 * x, bessel_series(v, 0.25 * x * x, -1.0)) };
         }
         if v < -40000.0 {
             return NAN;

@@ -54,7 +54,7 @@ kernel! {
 
     /// Returns the elliptic integral E for a parameter 0 <= m < 1 and its complement 1 - m.
     #[helper]
-    fn ellipe_within(m: f64, complement: f64) -> f64 {
+    fn ellipe_of_valid_parameter(m: f64, complement: f64) -> f64 {
         let root = complement.sqrt();
         if m <= 0.5 {
             return 1.57079632679489661923 / arithmetic_geometric_mean(root) * (1.0 - sum_of_squares(m, root));
@@ -73,13 +73,13 @@ kernel! {
             return 1.0;
         }
         if m >= 0.0 {
-            return ellipe_within(m, 1.0 - m);
+            return ellipe_of_valid_parameter(m, 1.0 - m);
         }
         if m < -1e30 {
             return (-m).sqrt();
         }
         let scale = 1.0 - m;
-        scale.sqrt() * ellipe_within(-m / scale, 1.0 / scale)
+        scale.sqrt() * ellipe_of_valid_parameter(-m / scale, 1.0 / scale)
     }
 
     /// Returns the complete elliptic integral of the first kind for the parameter m (`scipy.special.ellipk`), elementwise.

@@ -44,7 +44,7 @@ pub fn sinc(x: impl Into<Operand>) -> Result<NdArray> {
 }
 
 /// Returns `a` as a float array. Integers are converted to the dtype `integers`. Complex numbers are an error.
-fn real_floats(name: &'static str, a: &NdArray, integers: DType) -> Result<NdArray> {
+fn to_real_float_array(name: &'static str, a: &NdArray, integers: DType) -> Result<NdArray> {
     match a.dtype() {
         dtype if dtype.is_complex() => Err(Error::dtype(name, "takes real numbers", &[dtype])),
         dtype if dtype.is_inexact() => Ok(a.clone()),
@@ -82,14 +82,14 @@ fn finite_maximum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 /// ```
 pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<&NdArray>) -> Result<(NdArray, NdArray)> {
     let (name, over) = ("logsumexp", over.into());
-    let a = real_floats(name, a, DType::F64)?;
+    let a = to_real_float_array(name, a, DType::F64)?;
     let Some(b) = b else {
         let result = log_of_sum(&a, &over)?;
         // A sum of exponentials is never negative, so its sign is 1, or 0 where the logarithm is -inf. NaN stays NaN.
         let positive = where_(equal(&result, f64::NEG_INFINITY)?, 0, where_(cuprum_core::isnan(&result)?, &result, 1)?)?;
         return Ok((result.clone(), positive.astype(result.dtype())?));
     };
-    let b = real_floats(name, b, DType::F64)?;
+    let b = to_real_float_array(name, b, DType::F64)?;
     // A term whose factor in `b` is 0 is ignored, even if its `a` is infinite.
     let counted = where_(equal(&b, 0)?, f64::NEG_INFINITY, add(&a, multiply(&b, 0)?)?)?;
     let top = finite_maximum(&counted, &over)?;
@@ -130,13 +130,13 @@ fn log_of_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("special.logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False)", call = call_logsumexp)]
+#[numpy("special.logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False)", call = logsumexp_from_args)]
 pub fn logsumexp(a: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, b: Option<&NdArray>) -> Result<NdArray> {
     let (result, sign) = logsumexp_with_sign(a, over, b)?;
     if b.is_none() { Ok(result) } else { where_(cuprum_core::less(sign, 0)?, f64::NAN, result) }
 }
 
-fn call_logsumexp(args: &Args) -> Result<Value> {
+fn logsumexp_from_args(args: &Args) -> Result<Value> {
     let a = NdArray::from_args(args, "a")?;
     let over = AxisOptions::from_args(args, "axis")?;
     let b = Option::<NdArray>::from_args(args, "b")?;
@@ -164,7 +164,7 @@ fn call_logsumexp(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("special.softmax(x, axis=None)")]
 pub fn softmax(x: &NdArray, #[name("axis")] over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let (x, over) = (real_floats("softmax", x, x.dtype().to_inexact())?, over.into().keepdims());
+    let (x, over) = (to_real_float_array("softmax", x, x.dtype().to_inexact())?, over.into().keepdims());
     let terms = exp(subtract(&x, x.max(over.clone())?)?)?;
     divide(&terms, terms.sum(over)?)
 }
@@ -187,7 +187,7 @@ pub fn softmax(x: &NdArray, #[name("axis")] over: impl Into<AxisOptions>) -> Res
 /// ```
 #[numpy("special.log_softmax(x, axis=None)")]
 pub fn log_softmax(x: &NdArray, #[name("axis")] over: impl Into<AxisOptions>) -> Result<NdArray> {
-    let (x, over) = (real_floats("log_softmax", x, x.dtype().to_inexact())?, over.into().keepdims());
+    let (x, over) = (to_real_float_array("log_softmax", x, x.dtype().to_inexact())?, over.into().keepdims());
     let shifted = subtract(&x, finite_maximum(&x, &over)?)?;
     let sum = exp(&shifted)?.sum(over)?;
     subtract(shifted, log(sum)?)

@@ -5,7 +5,7 @@ use cuprum_core::numpy;
 with_beta! {
     /// Returns (1 - x)^b for x < 1/2.
     #[helper]
-    fn complement_power(x: f64, b: f64) -> f64 {
+    fn power_of_complement(x: f64, b: f64) -> f64 {
         (b * (-x).ln_1p()).exp()
     }
 
@@ -21,10 +21,10 @@ with_beta! {
 
     /// Returns `x^a * y^b / beta(a, b)`, for y = 1 - x.
     #[helper]
-    fn beta_term(a: f64, b: f64, x: f64, y: f64) -> f64 {
+    fn incomplete_beta_prefactor(a: f64, b: f64, x: f64, y: f64) -> f64 {
         if a < 10.0 || b < 10.0 {
-            let left = if y < 0.5 { complement_power(y, a) } else { x.powf(a) };
-            let right = if x < 0.5 { complement_power(x, b) } else { y.powf(b) };
+            let left = if y < 0.5 { power_of_complement(y, a) } else { x.powf(a) };
+            let right = if x < 0.5 { power_of_complement(x, b) } else { y.powf(b) };
             if left == 0.0 || right == 0.0 {
                 // The beta function may underflow too.
                 return 0.0;
@@ -35,14 +35,14 @@ with_beta! {
         let sum = a + b;
         let distance = beta_distance(a, b, x, y);
         let exponent = a * log_minus_difference(x * (sum / a), distance / a) + b * log_minus_difference(y * (sum / b), -distance / b);
-        let rest = stirling_rest(sum) - stirling_rest(a) - stirling_rest(b);
+        let rest = stirling_remainder(sum) - stirling_remainder(a) - stirling_remainder(b);
         (exponent + rest).exp() * 0.398942280401432677940 * (a / sum * b).sqrt()
     }
 
     /// Returns the regularised incomplete beta function, for y = 1 - x, by Lentz's method for the even part of its continued fraction
     /// (NIST Digital Library of Mathematical Functions, 8.17.22 and 1.12.24).
     #[helper]
-    fn beta_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
+    fn beta_continued_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let sum = a + b;
         let start = 1.0 - beta_distance(a, b, x, y);
         // The factor a of the first term and of the first numerator is left to the end.
@@ -69,7 +69,7 @@ with_beta! {
                 break;
             }
         }
-        beta_term(a, b, x, y) / h / a
+        incomplete_beta_prefactor(a, b, x, y) / h / a
     }
 
     /// Returns the regularised incomplete beta function for large a and b, by the first two terms of its uniform expansion (NIST Digital
@@ -116,12 +116,12 @@ with_beta! {
             return beta_uniform(a, b, x, y);
         }
         if x < (a + 1.0) / (a + b + 2.0) {
-            return beta_fraction(a, b, x, y);
+            return beta_continued_fraction(a, b, x, y);
         }
-        let other = beta_fraction(b, a, y, x);
+        let other = beta_continued_fraction(b, a, y, x);
         // The result is `1 - other`, which loses digits if `other` is near 1. The fraction for x keeps these digits, although it converges
         // slowly here.
-        if other > 0.9 && y > 1e-4 { beta_fraction(a, b, x, y) } else { (1.0 - other).max(0.0) }
+        if other > 0.9 && y > 1e-4 { beta_continued_fraction(a, b, x, y) } else { (1.0 - other).max(0.0) }
     }
 
     /// Returns the regularised incomplete beta function (`scipy.special.betainc`), elementwise.

@@ -5,7 +5,7 @@ use cuprum_macros::kernel;
 
 kernel! {
     // Coefficients of branch 0 of W in powers of p = sqrt(2 (e z + 1)) (Corless et al., "On the Lambert W function", 1996, equation 4.22).
-    const BRANCH_POINT: [f64; 14] = [
+    const BRANCH_POINT_COEFFICIENTS: [f64; 14] = [
         -1.0, 1.0, -0.3333333333333333, 0.1527777777777778, -0.07962962962962963, 0.044502314814814814, -0.02598471487360376,
         0.01563563253233392, -0.009616892024299432, 0.006014543252956118, -0.0038112980348919993, 0.0024408779911439826,
         -0.0015769303446867841, 0.0010262633205076071
@@ -58,9 +58,9 @@ kernel! {
             let sheet = if k == 0.0 { 1.0 } else { -1.0 };
             let pr = sheet * if er >= 0.0 { root } else { other };
             let pi = sheet * if er >= 0.0 { other } else { root } * 1.0f64.copysign(zi);
-            wr = BRANCH_POINT[13];
+            wr = BRANCH_POINT_COEFFICIENTS[13];
             for n in 1..14 {
-                let next = wr * pr - wi * pi + BRANCH_POINT[13 - n];
+                let next = wr * pr - wi * pi + BRANCH_POINT_COEFFICIENTS[13 - n];
                 wi = wr * pi + wi * pr;
                 wr = next;
             }

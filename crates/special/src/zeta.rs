@@ -4,7 +4,7 @@ use cuprum_core::{NdArray, Operand, Result, numpy};
 
 with_zeta! {
     // Coefficients of u zeta(1 + u) in powers of u, for -5/4 <= u <= 3/2.
-    const ZETA: [f64; 16] = [1.0, 0.5772156649015329, 0.07281584548367674, -0.004845181596435903, -0.00034230573671736625, 9.689041939279396e-05, -6.611031810050691e-06, -3.3162408604178477e-07, 1.0462094361530603e-07, -8.733225255334547e-09, 9.478619610045523e-11, 5.658988018438352e-11, -6.771567921160455e-12, 3.4695622803540116e-13, 5.656948861992641e-15, -2.0621761168577598e-15];
+    const ZETA_COEFFICIENTS: [f64; 16] = [1.0, 0.5772156649015329, 0.07281584548367674, -0.004845181596435903, -0.00034230573671736625, 9.689041939279396e-05, -6.611031810050691e-06, -3.3162408604178477e-07, 1.0462094361530603e-07, -8.733225255334547e-09, 9.478619610045523e-11, 5.658988018438352e-11, -6.771567921160455e-12, 3.4695622803540116e-13, 5.656948861992641e-15, -2.0621761168577598e-15];
 
     /// Returns `gamma(n + 1) / x^(n + 1) * factor` for n >= 140 and x > 0, by Stirling's formula.
     #[helper]
@@ -19,7 +19,7 @@ with_zeta! {
         }
         // Corrects the power for the relative error of the quotient.
         let error = (quotient.mul_add(-product, n) - quotient * rest) / n;
-        let correction = n.mul_add(error, stirling_rest(n)).exp();
+        let correction = n.mul_add(error, stirling_remainder(n)).exp();
         let half = quotient.powf(0.5 * n);
         half * (2.5066282746310005024158 * n.sqrt() / x * factor * correction) * half
     }
@@ -35,7 +35,7 @@ with_zeta! {
         }
         let u = s - 1.0;
         if s > -0.25 {
-            return if u == 0.0 { INFINITY } else { u.polynomial(ZETA) / u };
+            return if u == 0.0 { INFINITY } else { u.polynomial(ZETA_COEFFICIENTS) / u };
         }
         if s < -310.0 {
             let sine = sin_pi(0.5 * s);
@@ -43,7 +43,7 @@ with_zeta! {
         }
         // Uses the functional equation.
         let n = -s;
-        let even = if s < -1.5 { hurwitz_positive(1.0 + n, 1.0) } else { n.polynomial(ZETA) / n };
+        let even = if s < -1.5 { hurwitz_positive(1.0 + n, 1.0) } else { n.polynomial(ZETA_COEFFICIENTS) / n };
         // The last factor corrects the power of 2 pi for the rounding error of 2 pi.
         let sine = 0.318309886183790671538 * sin_pi(0.5 * s) * even * s.mul_add(3.8981718325193755e-17, 1.0);
         if n < 140.0 {

@@ -47,7 +47,7 @@ fn sum(call: &Call) -> Result<Outcome> {
     }
     let Some(elements) = flat_elements(&call.inputs[0], plan.reduced_size) else { decline!("not in aligned host memory") };
     let output: Arc<dyn Buffer> = Arc::new(HostBuffer::from_slice(&[neumaier(elements.iter().copied())])?);
-    call.done([output])
+    call.done_with_buffers([output])
 }
 
 /// Computes `hypot` of contiguous float64 arrays. The declaration lists one operation, but a fused expression may apply it several times.
@@ -67,7 +67,7 @@ fn map(call: &Call) -> Result<Outcome> {
     }
     values.extend(x.iter().zip(y).map(|(&x, &y)| hypot(x, y)));
     let output: Arc<dyn Buffer> = Arc::new(HostBuffer::from_vec(values));
-    call.done([output])
+    call.done_with_buffers([output])
 }
 
 /// Returns the `count` elements of an array that a kernel has found to be contiguous, if they are in aligned host memory.

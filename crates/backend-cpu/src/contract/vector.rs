@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::windows::multiply_windows;
 use crate::reduce::{Arithmetic, LoopOrder, dot_products, sum_into};
-use crate::tile::{CompiledProgram, Nest, ResultDestination};
+use crate::tile::{CompiledProgram, LoopNest, ResultDestination};
 
 /// Minimum number of products per result for the functions of this module. For shorter sums, the fixed cost per result dominates.
 const MIN_PRODUCTS_PER_RESULT: usize = 16;
@@ -80,7 +80,7 @@ pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offs
     let value = program.push_step(StepKind::Apply(MULTIPLY), dtype, &args);
     program.outputs.push(value);
     let inputs: SmallVec<[StoredArray; 2]> = [a.clone(), b.clone()].into_iter().collect();
-    let Ok(compiled) = CompiledProgram::new(&program, Nest::new(&dims, &inputs, strides)?, ResultDestination::Read) else {
+    let Ok(compiled) = CompiledProgram::new(&program, LoopNest::new(&dims, &inputs, strides)?, ResultDestination::Read) else {
         return Ok(false);
     };
     let results = c.len();

@@ -2,18 +2,18 @@
 //!
 //! `random_samplers.cu` performs the same operations in the same order, so that results have equal bits on every device.
 
-use super::exact_math::{exp, expm1_of_negative, log, log_factorial, log1p, stirling_correction};
 use super::philox;
+use super::reproducible_math::{exp, expm1_of_negative, log, log_factorial, log1p, stirling_correction};
 
 /// Maximum number of attempts of a rejection method for an element. Valid parameters accept at least a third of all attempts. The limit
 /// ends the loops for parameters such as infinities.
 const MAX_ATTEMPTS: u32 = 1 << 12;
 
 /// Largest result of the discrete distributions: the largest float64 number below 2^63.
-const MAX_WHOLE: f64 = 9223372036854774784.0;
+const MAX_DISCRETE_RESULT: f64 = 9223372036854774784.0;
 
 /// The attempts of a rejection method for one element. Each attempt takes four random words.
-pub struct Attempts {
+pub struct AttemptWords {
     pub key: u64,
     /// Low half of the Philox counter: the number of the element's counter block.
     pub block: u64,
@@ -24,7 +24,7 @@ pub struct Attempts {
     pub first: [u32; 4],
 }
 
-impl Attempts {
+impl AttemptWords {
     #[inline(always)]
     fn words(&mut self) -> [u32; 4] {
         let attempt = self.next;
@@ -70,7 +70,7 @@ pub trait Sample {
     /// Computes the constants.
     fn new(parameters: [f64; 3]) -> Self;
     /// Draws one number. Discrete distributions return an integer as a float.
-    fn draw(&self, attempts: &mut Attempts) -> f64;
+    fn draw(&self, attempts: &mut AttemptWords) -> f64;
 }
 
 /// Gamma distribution of scale 1 (Marsaglia and Tsang, "A simple method for generating gamma variables", TOMS 26, 2000).
@@ -87,7 +87,7 @@ impl Sample for Gamma {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut Attempts) -> f64 {
+    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         if self.shape == 0.0 {
             return 0.0;
         }
@@ -140,7 +140,7 @@ impl Sample for Poisson {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut Attempts) -> f64 {
+    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         if self.mean < 10.0 {
             let [uniform, _] = attempts.pair();
             let (mut k, mut term, mut sum) = (0.0, self.power, self.power);
@@ -225,7 +225,7 @@ impl Sample for Binomial {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut Attempts) -> f64 {
+    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         let successes = if self.is_small { self.draw_small(attempts) } else { self.draw_large(attempts) };
         if self.is_swapped { self.n - successes } else { successes }
     }
@@ -233,7 +233,7 @@ impl Sample for Binomial {
 
 impl Binomial {
     #[inline(always)]
-    fn draw_small(&self, attempts: &mut Attempts) -> f64 {
+    fn draw_small(&self, attempts: &mut AttemptWords) -> f64 {
         if self.p == 0.0 {
             return 0.0;
         }
@@ -251,7 +251,7 @@ impl Binomial {
     }
 
     #[inline(always)]
-    fn draw_large(&self, attempts: &mut Attempts) -> f64 {
+    fn draw_large(&self, attempts: &mut AttemptWords) -> f64 {
         loop {
             let [u, v] = attempts.pair();
             let u = u - 0.5;
@@ -310,15 +310,15 @@ impl Sample for Hypergeometric {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut Attempts) -> f64 {
-        if self.drawn < 10.0 { self.draw_each(attempts) } else { self.draw_by_ratio_of_uniforms(attempts) }
+    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
+        if self.drawn < 10.0 { self.draw_one_by_one(attempts) } else { self.draw_by_ratio_of_uniforms(attempts) }
     }
 }
 
 impl Hypergeometric {
     /// Draws the sample one item at a time, or the items outside the sample if they are fewer.
     #[inline(always)]
-    fn draw_each(&self, attempts: &mut Attempts) -> f64 {
+    fn draw_one_by_one(&self, attempts: &mut AttemptWords) -> f64 {
         let (mut good, mut total, mut taken) = (self.good, self.good + self.bad, 0.0);
         while taken < self.drawn {
             let [uniform, _] = attempts.pair();
@@ -332,7 +332,7 @@ impl Hypergeometric {
     }
 
     #[inline(always)]
-    fn draw_by_ratio_of_uniforms(&self, attempts: &mut Attempts) -> f64 {
+    fn draw_by_ratio_of_uniforms(&self, attempts: &mut AttemptWords) -> f64 {
         let candidate = loop {
             let [u, v] = attempts.pair();
             let x = self.center + self.width * (v - 0.5) / u;
@@ -372,9 +372,9 @@ impl Sample for Geometric {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut Attempts) -> f64 {
+    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         let [uniform, _] = attempts.pair();
-        (log(1.0 - uniform) / self.log_failure).ceil().clamp(1.0, MAX_WHOLE)
+        (log(1.0 - uniform) / self.log_failure).ceil().clamp(1.0, MAX_DISCRETE_RESULT)
     }
 }
 
@@ -391,7 +391,7 @@ impl Sample for LogSeries {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut Attempts) -> f64 {
+    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         let [u, v] = attempts.pair();
         let v = v.max(5.551115123125783e-17);
         if v >= self.p {
@@ -399,7 +399,7 @@ impl Sample for LogSeries {
         }
         let q = -expm1_of_negative(self.log_failure * (1.0 - u));
         if v <= q * q {
-            (1.0 + log(v) / log(q)).floor().clamp(1.0, MAX_WHOLE)
+            (1.0 + log(v) / log(q)).floor().clamp(1.0, MAX_DISCRETE_RESULT)
         } else if v >= q {
             1.0
         } else {
@@ -413,18 +413,18 @@ pub struct Zipf {
     exponent: f64,
     /// `2^exponent`.
     power: f64,
-    /// Smallest uniform number `u` that is inverted. For this number, `u^(-1 / exponent)` is [`MAX_WHOLE`], the largest result.
+    /// Smallest uniform number `u` that is inverted. For this number, `u^(-1 / exponent)` is [`MAX_DISCRETE_RESULT`], the largest result.
     least: f64,
 }
 
 impl Sample for Zipf {
     fn new([a, ..]: [f64; 3]) -> Zipf {
         let exponent = a - 1.0;
-        Zipf { exponent, power: exp(exponent * std::f64::consts::LN_2), least: exp(-exponent * log(MAX_WHOLE)) }
+        Zipf { exponent, power: exp(exponent * std::f64::consts::LN_2), least: exp(-exponent * log(MAX_DISCRETE_RESULT)) }
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut Attempts) -> f64 {
+    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         // With an exponent above this limit, the result is 1: even the probability of 2 is below 2^-1000.
         if self.exponent > 1000.0 {
             return 1.0;
@@ -436,7 +436,7 @@ impl Sample for Zipf {
             if attempts.is_exhausted() {
                 return 1.0;
             }
-            if !(1.0..=MAX_WHOLE).contains(&x) {
+            if !(1.0..=MAX_DISCRETE_RESULT).contains(&x) {
                 continue;
             }
             let t = exp(self.exponent * log1p(1.0 / x));
@@ -467,7 +467,7 @@ impl Sample for HalfTangentOfVonMises {
     }
 
     #[inline(always)]
-    fn draw(&self, attempts: &mut Attempts) -> f64 {
+    fn draw(&self, attempts: &mut AttemptWords) -> f64 {
         if self.kappa > 1e6 {
             let [normal, _] = attempts.normal_and_uniform();
             return 0.5 * normal / self.kappa.sqrt();

@@ -15,7 +15,7 @@ use super::{with_float32_results, with_float32_values};
 use crate::reducers::Reducer;
 use crate::reducers::by_dtype::{by_dtype, by_reduction};
 use crate::reducers::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
-use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
+use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
 /// A function that reduces each segment of a program's values, for one operation and dtype. The [`Scalar`] argument is the result for an
 /// empty segment.
@@ -95,14 +95,14 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
     }
     let run: Option<ReduceSegmentsFunction> = by_reduction!(reduction, dtype, run_segments);
     let Some(run) = run else { decline!("{} has no kernel for {dtype}", call.op.name()) };
-    let nest = Nest::new(&[len], values, |k| values[k].layout().strides().into())?;
+    let nest = LoopNest::new(&[len], values, |k| values[k].layout().strides().into())?;
     let compiled = match CompiledProgram::new(&program, nest, ResultDestination::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
     run(&compiled, offsets, reduction.identity.of(dtype), output.elements_mut()?).map_err(|e| add_op_to_error(call, e))?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 fn check_offsets(op: &'static str, offsets: &[i64], len: usize) -> Result<()> {

@@ -230,14 +230,14 @@ impl<R: Reducer, L: LeafSource<R>> RowsLoop<'_, R, L> {
             let (mut at, end) = (start, count.min(start + row));
             if const { R::HAS_GROUP_LOOP && BY_GROUP } {
                 while end - at >= GROUP_LEN {
-                    let group = leaves.reduce_group(tree.earliest().copied(), at, first + at - start);
+                    let group = leaves.reduce_group(tree.earliest_result().copied(), at, first + at - start);
                     tree.push_subtree(INTERLEAVED_LEAVES.ilog2(), group, R::merge);
                     at += GROUP_LEN;
                 }
             }
             while at < end {
                 let len = LEAF_LEN.min(end - at);
-                let leaf = leaves.reduce_leaf(tree.earliest().copied(), at, len, first + at - start);
+                let leaf = leaves.reduce_leaf(tree.earliest_result().copied(), at, len, first + at - start);
                 if len == row
                     && let Some(result) = results.next()
                 {

@@ -72,7 +72,7 @@ folds! {
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
         fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
-            find_extreme(values, fold_lanes(values, prefetch, |v| v, T::smaller))
+            first_nan_or_extreme(values, fold_lanes(values, prefetch, |v| v, T::smaller))
         }
     };
     /// Maximum; the first NaN if there is one.
@@ -81,7 +81,7 @@ folds! {
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
         fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
-            find_extreme(values, fold_lanes(values, prefetch, |v| v, T::larger))
+            first_nan_or_extreme(values, fold_lanes(values, prefetch, |v| v, T::larger))
         }
     };
     /// Minimum of the elements that are not NaN; the first NaN if all are NaN.
@@ -99,7 +99,7 @@ folds! {
 /// Returns the first NaN of the leaf `values`, or `extreme` if the leaf has no NaN. This second pass over the cached leaf is faster than
 /// comparisons that propagate NaN in the first pass.
 #[inline(always)]
-fn find_extreme<T: Arithmetic>(values: &[T], extreme: T) -> T {
+fn first_nan_or_extreme<T: Arithmetic>(values: &[T], extreme: T) -> T {
     if values.iter().fold(false, |found, v| found | v.has_nan()) { first_nan(values) } else { extreme }
 }
 

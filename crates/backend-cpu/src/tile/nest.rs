@@ -10,7 +10,7 @@ use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
 /// A loop nest: its extents, outermost axis first, and its strided inputs. Elements are numbered in loop order.
-pub(crate) struct Nest<'a> {
+pub(crate) struct LoopNest<'a> {
     pub(super) dims: Dims,
     pub(super) inputs: SmallVec<[NestInput<'a>; 4]>,
 }
@@ -37,9 +37,9 @@ pub(super) enum AccessPattern {
     Strided,
 }
 
-impl<'a> Nest<'a> {
+impl<'a> LoopNest<'a> {
     /// Creates a loop nest with the extents `dims` over `arrays`; `strides(k)` are the strides of array `k`.
-    pub fn new(dims: &[usize], arrays: &'a [StoredArray], strides: impl Fn(usize) -> Strides) -> Result<Nest<'a>> {
+    pub fn new(dims: &[usize], arrays: &'a [StoredArray], strides: impl Fn(usize) -> Strides) -> Result<LoopNest<'a>> {
         let inputs: Result<_> = arrays
             .iter()
             .enumerate()
@@ -60,7 +60,7 @@ impl<'a> Nest<'a> {
                 Ok(NestInput { buffer: Elements::buffer(array)?, offset: array.layout().offset() as isize, strides, access })
             })
             .collect();
-        Ok(Nest { dims: dims.into(), inputs: inputs? })
+        Ok(LoopNest { dims: dims.into(), inputs: inputs? })
     }
 
     /// Returns the extent of the innermost axis.

@@ -221,7 +221,7 @@ impl Schedule {
             match location {
                 ValueLocation::Output(o) => {
                     let mut to = std::mem::take(&mut tile.outputs[o as usize]);
-                    self.run_instruction(instruction, (program, sources), tile, blocks.read_all(), to.reborrow());
+                    self.run_instruction(instruction, (program, sources), tile, blocks.all_scratch_blocks(), to.reborrow());
                     tile.outputs[o as usize] = to;
                 }
                 ValueLocation::Scratch(block) => {
@@ -274,7 +274,7 @@ impl Schedule {
     pub fn copy_outputs(&self, tile: &mut TileSlices, blocks: &ScratchBlocks, copy: impl Fn(&mut ElementsMut, Elements)) {
         for &(output, step) in &self.copies {
             let mut to = std::mem::take(&mut tile.outputs[output as usize]);
-            copy(&mut to, self.step_value(step, tile, blocks.read_all()));
+            copy(&mut to, self.step_value(step, tile, blocks.all_scratch_blocks()));
             tile.outputs[output as usize] = to;
         }
     }

@@ -71,7 +71,7 @@ impl<T: Element + Float> FillLoop for StripsLoop<'_, T> {
     /// Processes strips of the largest size whose values fit the registers of level `I`.
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
-        let most = I::REGISTER_BYTES / size_of::<T>();
+        let most = I::ACCUMULATOR_REGISTER_BYTES / size_of::<T>();
         match out.len() {
             128.. if most >= 128 => self.compute_strips::<128>(out),
             64.. if most >= 64 => self.compute_strips::<64>(out),

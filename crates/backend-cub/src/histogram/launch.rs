@@ -4,7 +4,7 @@ use cuprum_backend_cuda::device;
 use cuprum_backend_cuda::families::histogram::min_blocks;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{BlockSharedMemory, HistogramRequest, THREADS_PER_BLOCK};
+use super::request::{BlockSharedMemory, HistogramRequest, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
@@ -42,5 +42,5 @@ pub fn launch_request(context: &LaunchContext, request: &HistogramRequest) -> Re
     // SAFETY: there are `bins + 1` edges, or none if values are bin numbers. The output has a zeroed 64-bit counter for each bin. The
     // shared memory holds the edges and the copies of the counters.
     unsafe { context.launch_kernel(grid, THREADS_PER_BLOCK, total_bytes, &params) }?;
-    device::done(context.call, [output])
+    device::done_with_buffers(context.call, [output])
 }

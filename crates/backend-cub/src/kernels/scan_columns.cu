@@ -16,7 +16,7 @@ constexpr int TILE = WARPS * ITEMS;
 // Returns the fold of the totals of the `above` > 0 tiles above a tile, and waits until their states are published. The state of the tile
 // itself has index `own`. The states of successive tiles are `stride` apart. Lanes may need different numbers of reads.
 template <class Combine>
-__device__ inline Acc fold_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
+__device__ inline Acc fold_tiles_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
     constexpr int WORDS = TileStates<Acc>::WORDS, WINDOW = 16 / WORDS;
     Acc values[WINDOW];  // the nearest tile comes last
     int newest;
@@ -61,7 +61,7 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
         number = shared_number;
     }
     const u32 group = number % groups, tile = number / groups;
-    const u32 prefetched = number + tiles_ahead(TILE * LANES * sizeof(Values));
+    const u32 prefetched = number + prefetch_distance_in_tiles(TILE * LANES * sizeof(Values));
     if (prefetched < gridDim.x) {
         Offsets<Index, INPUTS> start = axes.offsets(prefetched % groups * LANES);
         const i64 first = static_cast<i64>(prefetched / groups) * TILE, end = first + TILE < rows ? first + TILE : rows;
@@ -107,7 +107,7 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
         } else {
             if (warp == 0) {
                 states.publish_state(own, TOTAL, total);
-                const Acc prefix = fold_above(states, own, stride, tile, fold);
+                const Acc prefix = fold_tiles_above(states, own, stride, tile, fold);
                 states.publish_state(own, PREFIX, fold(prefix, total));
                 prefixes[lane] = prefix;
             }

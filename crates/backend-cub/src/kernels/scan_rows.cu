@@ -29,7 +29,7 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
         __syncthreads();
         row = shared_tile / tiles;
         tile = shared_tile % tiles;
-        const u32 prefetched = shared_tile + tiles_ahead(TILE * sizeof(Values));
+        const u32 prefetched = shared_tile + prefetch_distance_in_tiles(TILE * sizeof(Values));
         if (prefetched < gridDim.x) {
             const i64 begin = static_cast<i64>(prefetched % tiles) * TILE, end = begin + TILE < count ? begin + TILE : count;
             prefetch_along<THREADS>(p, axes.offsets(prefetched / tiles), begin, end);
@@ -52,7 +52,7 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
 
     if (tiles > 1) {
         if (warp == 0) {
-            const u64 row_states = states_of_row(tiles);
+            const u64 row_states = look_back_state_count(tiles);
             const Acc prefix = fold_earlier_tiles(TileStates<Acc>{words, rows * row_states}, row * row_states, tiles, tile, total, fold);
             if (lane == 0) shared_prefix = prefix;
         }

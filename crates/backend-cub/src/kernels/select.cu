@@ -37,7 +37,7 @@ select_elements(Params p, const Value* from, Value* values, i64* indices, i64 co
         if (threadIdx.x == 0) shared_tile = atomicAdd(ticket, 1u);
         __syncthreads();
         tile = shared_tile;
-        const u32 prefetched = tile + tiles_ahead(TILE * (sizeof(Values) + SEPARATE_VALUES * sizeof(Value)));
+        const u32 prefetched = tile + prefetch_distance_in_tiles(TILE * (sizeof(Values) + SEPARATE_VALUES * sizeof(Value)));
         const i64 begin = static_cast<i64>(prefetched) * TILE, end = begin + TILE < count ? begin + TILE : count;
         prefetch_along<THREADS>(p, Offsets<i64, INPUTS>{}, begin, end);
         if constexpr (SEPARATE_VALUES) prefetch_lines<THREADS>(from, begin, end);
@@ -87,7 +87,7 @@ select_elements(Params p, const Value* from, Value* values, i64* indices, i64 co
         }
     }
     if (warp == 0) {
-        const u64 before = tiles > 1 ? look_back(states, tiles, tile, in_tile) : 0;
+        const u64 before = tiles > 1 ? count_in_earlier_tiles(states, tiles, tile, in_tile) : 0;
         if (lane == 0) {
             if (tile == tiles - 1) *length = before + in_tile;
             shared_before = before;

@@ -21,7 +21,7 @@ using Bits = BitsOf<WORDS>::type;
 
 // Returns the key of an element. With PAIRS, equal elements have equal keys (-0.0 and 0.0, all NaNs). Without PAIRS, each bit pattern has
 // its own key, because the sorted keys are decoded to elements.
-template <class T> __device__ inline Key key_of(const T& bits, u32 word = 0) {
+template <class T> __device__ inline Key sort_key_of(const T& bits, u32 word = 0) {
     Key key;
     if constexpr (sizeof(T) > sizeof(Key)) {
         Key high, low;

@@ -15,8 +15,8 @@ partition_count(const Key* __restrict__ from, const SelectState* rows, u64* coun
     const u64 pivot = rows[row].key;
     const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
     u64 count = 0;
-    for_each_in<THREADS>(from + row * columns, begin, end, [&](Key bits, i64) {
-        const u64 key = key_of(bits);
+    for_each_in_block_range<THREADS>(from + row * columns, begin, end, [&](Key bits, i64) {
+        const u64 key = sort_key_of(bits);
         count += key < pivot ? u64(1) : key == pivot ? u64(1) << 32 : u64(0);
     });
     count = reduce_block<THREADS>(sums, count, [](u64 a, u64 b) { return a + b; });
@@ -68,7 +68,7 @@ partition_write(const Key* __restrict__ from, const SelectState* rows, const u64
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             const bool in_row = first + k * 32 < end;
-            const u64 key = in_row ? key_of(x[k]) : 0;
+            const u64 key = in_row ? sort_key_of(x[k]) : 0;
             const bool is_less = in_row && key < pivot, is_equal = in_row && key == pivot;
             const u32 less = __ballot_sync(0xffffffffu, is_less), equal = __ballot_sync(0xffffffffu, is_equal);
             ranks[k] = count + __popc(less & below) + (__popc(equal & below) << 16);

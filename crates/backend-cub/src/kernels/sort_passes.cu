@@ -28,8 +28,8 @@ sort_count_digits(const Bits* __restrict__ from, RowIndex* counts, i64 columns, 
     __syncthreads();
     const u32 row = blockIdx.x / chunks;
     const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
-    for_each_in<THREADS>(from + row * columns, begin, end, [&](const Bits& bits, i64) {
-        const Key key = key_of(bits, word);
+    for_each_in_block_range<THREADS>(from + row * columns, begin, end, [&](const Bits& bits, i64) {
+        const Key key = sort_key_of(bits, word);
         #pragma unroll
         for (int pass = 0; pass < PASSES; pass++) atomicAdd(&bins[pass][key >> 8 * pass & 0xff], 1u);
     });
@@ -122,7 +122,7 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
     const int in = __popc(passes >> pass) & 1 ? 0 : 1, out = 1 - in;
     const i64 row_begin = row * columns, base = static_cast<i64>(tile) * TILE;
     if constexpr (!PAIRS) {  // pairs gain nothing from prefetching
-        const i64 prefetched = base + static_cast<i64>(tiles_ahead(sizeof(Key) * TILE)) * TILE;
+        const i64 prefetched = base + static_cast<i64>(prefetch_distance_in_tiles(sizeof(Key) * TILE)) * TILE;
         const Key* keys_in = (is_first ? reinterpret_cast<const Key*>(from) : buffers.keys[in]) + row_begin;
         prefetch_lines<THREADS>(keys_in, prefetched, prefetched + TILE < columns ? prefetched + TILE : columns);
     }
@@ -139,20 +139,20 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             const int i = first + k * WARP;
-            keys[k] = i < count ? key_of(from[row_begin + initial_index(i)], word) : LAST_KEY;
+            keys[k] = i < count ? sort_key_of(from[row_begin + initial_index(i)], word) : LAST_KEY;
         }
     } else if (count == TILE) {
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) keys[k] = source[k * WARP];
         if (is_first) {
             #pragma unroll
-            for (int k = 0; k < ITEMS; k++) keys[k] = key_of(keys[k]);
+            for (int k = 0; k < ITEMS; k++) keys[k] = sort_key_of(keys[k]);
         }
     } else {
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             keys[k] = LAST_KEY;
-            if (first + k * WARP < count) keys[k] = is_first ? key_of(source[k * WARP]) : source[k * WARP];
+            if (first + k * WARP < count) keys[k] = is_first ? sort_key_of(source[k * WARP]) : source[k * WARP];
         }
     }
 

@@ -19,7 +19,7 @@ sort_rows(const Bits* __restrict__ from, Bits* __restrict__ values, i64* __restr
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             const u32 i = k * THREADS + threadIdx.x;
-            keys[k] = i < columns ? key_of(elements[i]) : LAST_KEY;
+            keys[k] = i < columns ? sort_key_of(elements[i]) : LAST_KEY;
         }
         Exchange(storage.exchange).StripedToBlocked(keys, keys);
         __syncthreads();
@@ -31,7 +31,7 @@ sort_rows(const Bits* __restrict__ from, Bits* __restrict__ values, i64* __restr
                 Sort(storage.sort).Sort(keys, index);
                 __syncthreads();
                 #pragma unroll
-                for (int k = 0; k < ITEMS; k++) keys[k] = index[k] < columns ? key_of(elements[index[k]], 1) : LAST_KEY;
+                for (int k = 0; k < ITEMS; k++) keys[k] = index[k] < columns ? sort_key_of(elements[index[k]], 1) : LAST_KEY;
             }
             Sort(storage.sort).SortBlockedToStriped(keys, index);
             #pragma unroll

@@ -43,8 +43,8 @@ select_digit(const Key* __restrict__ from, SelectState* rows, u64* counts, i64 c
 
     const u32 mask = (1u << (end_bit - begin_bit)) - 1;
     const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
-    for_each_in<THREADS>(from + row * columns, begin, end, [&](Key bits, i64 index) {
-        const u64 key = key_of(bits);
+    for_each_in_block_range<THREADS>(from + row * columns, begin, end, [&](Key bits, i64 index) {
+        const u64 key = sort_key_of(bits);
         if (of_indices && key != known_key) return;
         const u64 digits = of_indices ? static_cast<u64>(index) : key, known = of_indices ? known_index : known_key;
         if (end_bit < 64 && digits >> end_bit != known >> end_bit) return;
@@ -97,8 +97,8 @@ top_gather(const Key* __restrict__ from, SelectState* rows, i64* chosen, i64 col
     const u32 begin_bit = state.begin_bit;
     const bool by_keys = state.decided == BY_KEYS;
     const i64 begin = static_cast<i64>(blockIdx.x % chunks) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
-    for_each_in<THREADS>(from + row * columns, begin, end, [&](Key bits, i64 index) {
-        const u64 key = key_of(bits);
+    for_each_in_block_range<THREADS>(from + row * columns, begin, end, [&](Key bits, i64 index) {
+        const u64 key = sort_key_of(bits);
         const bool is_selected = by_keys ? key >> begin_bit <= last_key >> begin_bit
                                          : key < last_key || (key == last_key && static_cast<u64>(index) >> begin_bit <= last_index >> begin_bit);
         if (!is_selected) return;
@@ -116,7 +116,7 @@ top_rank(const Key* __restrict__ from, const i64* chosen, Key* values, i64* indi
     const Key* elements = from + row * columns;
     for (u32 i = threadIdx.x; i < limit; i += THREADS) {
         at[i] = chosen[row * limit + i];
-        keys[i] = key_of(elements[at[i]]);
+        keys[i] = sort_key_of(elements[at[i]]);
     }
     __syncthreads();
     for (u32 i = threadIdx.x; i < limit; i += THREADS) {

@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{ReduceRequest, RowSplit, THREADS_PER_BLOCK, rows_per_block};
+use super::request::{ReduceRequest, RowSplit, THREADS_PER_BLOCK, rows_per_block};
 use crate::launch::LaunchContext;
 use crate::parameters::{AxesParam, DevicePointer, IndexParam, ProgramParams, kernel_parameters};
 
@@ -89,5 +89,5 @@ pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Resul
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
     }
-    device::done(context.call, [output])
+    device::done_with_buffers(context.call, [output])
 }

@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{ScanAxis, ScanRequest, THREADS_PER_BLOCK};
+use super::request::{ScanAxis, ScanRequest, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{AxesParam, DevicePointer, OffsetsParam, ProgramParams, kernel_parameters};
 
@@ -74,5 +74,5 @@ pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
     }
-    device::done(call, [output])
+    device::done_with_buffers(call, [output])
 }

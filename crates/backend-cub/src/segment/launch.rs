@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{SegmentRequest, THREADS_PER_BLOCK};
+use super::request::{SegmentRequest, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
@@ -53,7 +53,7 @@ pub fn launch_request(context: &LaunchContext, request: &SegmentRequest) -> Resu
     let call = context.call;
     let output = device::allocate_output(call, 0)?;
     if request.segments == 0 {
-        return device::done(call, [output]);
+        return device::done_with_buffers(call, [output]);
     }
     // The workspace holds two partial results per tile, then the index of the first segment of each tile and a final index.
     let tile_count = request.tile_count();
@@ -84,5 +84,5 @@ pub fn launch_request(context: &LaunchContext, request: &SegmentRequest) -> Resu
     // SAFETY: the output has `segments` elements, and `heads` and `tails` an accumulator per tile, which the kernel
     // `segment_tile` has written.
     unsafe { context.launch_kernel(grid, threads, 0, &combine) }?;
-    device::done(call, [output])
+    device::done_with_buffers(call, [output])
 }

@@ -6,7 +6,7 @@ use cuprum_backend_cuda::codegen::device_sources;
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_core::{Error, Outcome, Result, decline};
 
-use super::describe::{SelectRequest, THREADS_PER_BLOCK};
+use super::request::{SelectRequest, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
@@ -30,7 +30,7 @@ pub fn launch_request(context: &LaunchContext, request: &SelectRequest) -> Resul
     let call = context.call;
     // The number of selected elements and the tile counter take a 64-bit word each. The look-back states follow.
     let tiles = request.tile_count() as u32;
-    let words = 2 + device_sources::states_of_row(tiles as usize);
+    let words = 2 + device_sources::look_back_state_count(tiles as usize);
     let workspace = device::allocate(call, words * size_of::<u64>())?;
     context.zero_words(&workspace, 0, 2 * words)?;
     let outputs: Vec<Arc<CudaBuffer>> = match (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect() {

@@ -7,7 +7,7 @@ use cuprum_backend_cuda::module::Args;
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{DIGIT_VALUES, DigitBits, RADIX_SELECT_BINS, SortMethod, SortRequest};
+use super::request::{DIGIT_VALUES, DigitBits, RADIX_SELECT_BINS, SortMethod, SortRequest};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, KernelParameter, KernelParameters, kernel_parameters, parameter_by_value};
 
@@ -26,7 +26,7 @@ pub fn launch_request(context: &LaunchContext, request: &SortRequest) -> Result<
             SortMethod::RadixPasses => sort_passes(context, request, from, values, indices)?,
         }
     }
-    device::done(call, outputs)
+    device::done_with_buffers(call, outputs)
 }
 
 /// The buffer of an output, or `None` if the call does not request this output.

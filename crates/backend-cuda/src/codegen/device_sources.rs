@@ -4,26 +4,26 @@
 use cuprum_core::Binning;
 
 /// C++ source of relaxed atomic loads and stores, for communication between thread blocks.
-pub const RELAXED: &str = include_str!("../kernels/relaxed.cuh");
-/// C++ source of the decoupled look-back for counts: the number of elements in all tiles before a tile. Requires [`RELAXED`].
-pub const COUNT_LOOK_BACK: &str = include_str!("../kernels/count_look_back.cuh");
+pub const RELAXED_ATOMICS_SOURCE: &str = include_str!("../kernels/relaxed.cuh");
+/// C++ source of the decoupled look-back for counts: the number of elements in all tiles before a tile. Requires [`RELAXED_ATOMICS_SOURCE`].
+pub const COUNT_LOOK_BACK_SOURCE: &str = include_str!("../kernels/count_look_back.cuh");
 /// C++ source of the loop with which a thread block visits a range of a row.
-pub const BLOCK_RANGE: &str = include_str!("../kernels/block_range.cuh");
+pub const BLOCK_RANGE_SOURCE: &str = include_str!("../kernels/block_range.cuh");
 /// C++ source of warp shuffles for values of any size.
-pub const WARP: &str = include_str!("../kernels/warp.cuh");
+pub const WARP_SHUFFLE_SOURCE: &str = include_str!("../kernels/warp.cuh");
 /// C++ source of the decoupled look-back for any fold: the fold of all tiles before a tile. The order of combination, and with it the
-/// result, does not depend on timing, even for floats. Requires [`WARP`] and [`RELAXED`].
-pub const FOLD_LOOK_BACK: &str = include_str!("../kernels/fold_look_back.cuh");
+/// result, does not depend on timing, even for floats. Requires [`WARP_SHUFFLE_SOURCE`] and [`RELAXED_ATOMICS_SOURCE`].
+pub const FOLD_LOOK_BACK_SOURCE: &str = include_str!("../kernels/fold_look_back.cuh");
 /// C++ source of the smallest and the largest value of each element type.
-pub const EXTREMES: &str = include_str!("../kernels/extremes.cuh");
-/// C++ source of the folds that reduce rows and segments and compute scans. Requires [`EXTREMES`].
-pub const FOLD: &str = include_str!("../kernels/fold.cuh");
+pub const EXTREMES_SOURCE: &str = include_str!("../kernels/extremes.cuh");
+/// C++ source of the folds that reduce rows and segments and compute scans. Requires [`EXTREMES_SOURCE`].
+pub const FOLD_SOURCE: &str = include_str!("../kernels/fold.cuh");
 /// C++ source that maps elements to unsigned integers in NumPy's sort order.
-pub const SORT_KEYS: &str = include_str!("../kernels/sort_keys.cuh");
+pub const SORT_KEY_ENCODING_SOURCE: &str = include_str!("../kernels/sort_keys.cuh");
 /// C++ source of the function object that returns the histogram bin of a value.
-pub const HISTOGRAM_BINS: &str = include_str!("../kernels/histogram_bins.cuh");
+pub const HISTOGRAM_BINS_SOURCE: &str = include_str!("../kernels/histogram_bins.cuh");
 
-/// Returns the enumerator of the C++ enum `BinRule` (see [`HISTOGRAM_BINS`]) for `binning`.
+/// Returns the enumerator of the C++ enum `BinRule` (see [`HISTOGRAM_BINS_SOURCE`]) for `binning`.
 pub const fn binning_rule(binning: Binning) -> &'static str {
     match binning {
         Binning::Number { .. } => "NUMBER",
@@ -32,8 +32,8 @@ pub const fn binning_rule(binning: Binning) -> &'static str {
     }
 }
 
-/// Returns the number of look-back states that [`COUNT_LOOK_BACK`] and [`FOLD_LOOK_BACK`] need for a row of `tiles` tiles: one for each
+/// Returns the number of look-back states that [`COUNT_LOOK_BACK_SOURCE`] and [`FOLD_LOOK_BACK_SOURCE`] need for a row of `tiles` tiles: one for each
 /// tile, and one for each span of 32 tiles.
-pub const fn states_of_row(tiles: usize) -> usize {
+pub const fn look_back_state_count(tiles: usize) -> usize {
     tiles + tiles.div_ceil(32)
 }

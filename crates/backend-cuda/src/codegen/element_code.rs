@@ -11,19 +11,19 @@ use crate::device::fault_operation_id;
 
 /// How a kernel reads its inputs along the innermost axis. This access pattern is part of the key of the kernel cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Access {
+pub struct InputAccess {
     /// Bit k is set if input k has stride 0 along the innermost axis. All other inputs have stride 1.
     pub repeated: u64,
     /// Whether every input with stride 1 is aligned for vector loads (up to 16 bytes).
     pub aligned: bool,
 }
 
-impl Access {
+impl InputAccess {
     /// Returns the access pattern of 1-D `inputs` with stride 1 or 0. The pattern assumes no alignment.
-    pub fn of_flat_inputs(inputs: &[StoredArray]) -> Access {
+    pub fn of_flat_inputs(inputs: &[StoredArray]) -> InputAccess {
         let is_repeated = |a: &StoredArray| a.layout().strides().first() == Some(&0);
         let repeated = inputs.iter().enumerate().filter(|(_, a)| is_repeated(a)).fold(0, |bits, (k, _)| bits | 1 << k);
-        Access { repeated, aligned: false }
+        InputAccess { repeated, aligned: false }
     }
 }
 
@@ -32,7 +32,7 @@ impl Access {
 ///
 /// # Errors
 /// The name of an operation that has no C++ expression, such as an operation of another crate without C++ code.
-pub fn element_source(program: &Program, access: Access) -> Result<String, &'static str> {
+pub fn element_source(program: &Program, access: InputAccess) -> Result<String, &'static str> {
     element_source_with_body(program, access, None)
 }
 
@@ -40,7 +40,7 @@ pub fn element_source(program: &Program, access: Access) -> Result<String, &'sta
 ///
 /// # Errors
 /// The name of an operation that has no C++ expression.
-pub fn element_source_with_body(program: &Program, access: Access, body: Option<&'static Body>) -> Result<String, &'static str> {
+pub fn element_source_with_body(program: &Program, access: InputAccess, body: Option<&'static Body>) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
@@ -54,7 +54,7 @@ pub fn element_source_with_body(program: &Program, access: Access, body: Option<
 
 /// Returns the C++ of an element whose result is the C++ expression `value`, of C++ type `result`. `program` only declares the inputs and
 /// scalars. `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
-pub fn element_source_with_result(program: &Program, access: Access, result: &str, value: &str) -> String {
+pub fn element_source_with_result(program: &Program, access: InputAccess, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     write_parameter_structs(&mut out, program, &inputs, &[result]);
@@ -146,7 +146,7 @@ pub(super) fn write_parameter_structs(out: &mut String, program: &Program, input
     let _ = writeln!(out, "}};\nusing Result = {};\n", results.first().unwrap_or(&"u8"));
 }
 
-fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Access) {
+fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: InputAccess) {
     let repeated = |n: usize| access.repeated >> n & 1 == 1;
     let write_per_input = |out: &mut String, line: &dyn Fn(usize) -> String| {
         for n in 0..inputs.len() {
@@ -245,7 +245,7 @@ pub(super) fn write_user_functions(out: &mut String, bodies: impl Iterator<Item 
 
 /// Returns the C++ expression that applies the user-defined function in `body` to the arguments of `step`. Returns `None` if `body` has no
 /// such function.
-fn body_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
+fn user_function_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let argument = |(n, &a): (usize, &u16)| match program.steps[a as usize].kind {
         StepKind::Input(k) if body.is_whole_array(n) => format!("p.in{k}"),
@@ -293,7 +293,7 @@ pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<Stri
         StepKind::Cast => format!("cast<{}>(t{})", ctype(step.dtype), step.args[0]),
         StepKind::Apply(op) if op == FUSED_TAKE => take_expression(program, n).ok_or(op.name())?,
         StepKind::Apply(op) => match op.0.body {
-            Some(body) => body_call(program, step, body).ok_or(op.name())?,
+            Some(body) => user_function_call(program, step, body).ok_or(op.name())?,
             None => expression_table::expression(op).ok_or(op.name())?.with_steps(step.args()),
         },
     }))

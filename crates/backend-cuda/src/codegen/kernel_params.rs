@@ -37,7 +37,7 @@ pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Byt
 
 /// Returns whether 32-bit indices suffice for a loop of `size` elements over operands with extents `dims`. `strides` has the strides of
 /// each operand.
-pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
+pub fn fits_narrow_index<'a, S: IntoIterator<Item = &'a isize>>(
     size: usize,
     dims: impl IntoIterator<Item = &'a usize> + Clone,
     strides: impl IntoIterator<Item = S>,
@@ -52,10 +52,10 @@ pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
         && strides.into_iter().all(|s| span(s) < MAX_NARROW_INDEX)
 }
 
-/// Returns whether 32-bit indices suffice for all axes of the reduction `plan`, as [`fits_narrow`] does for a loop.
-pub fn reduction_fits_narrow(plan: &ReducePlan) -> bool {
+/// Returns whether 32-bit indices suffice for all axes of the reduction `plan`, as [`fits_narrow_index`] does for a loop.
+pub fn reduction_fits_narrow_index(plan: &ReducePlan) -> bool {
     let strides = plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(kept, reduced)| kept.iter().chain(reduced));
-    fits_narrow(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
+    fits_narrow_index(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
 }
 
 /// Returns the bytes of the C++ struct `Axes<Index, Rank, N>`: the extents `dims`, then the strides of each of `N` inputs. The outermost
@@ -261,10 +261,10 @@ mod tests {
 
     #[test]
     fn large_spans_are_wide() {
-        assert!(fits_narrow(1000, &[10, 100], [&[100, -1][..]]));
-        assert!(!fits_narrow(MAX_NARROW_INDEX, &[MAX_NARROW_INDEX], [&[0][..]]));
-        assert!(!fits_narrow(4, &[2, 2], [&[1 << 31, 1][..]]));
-        assert!(!fits_narrow(4, &[2, 2], [&[-(1 << 31), 1][..]]));
+        assert!(fits_narrow_index(1000, &[10, 100], [&[100, -1][..]]));
+        assert!(!fits_narrow_index(MAX_NARROW_INDEX, &[MAX_NARROW_INDEX], [&[0][..]]));
+        assert!(!fits_narrow_index(4, &[2, 2], [&[1 << 31, 1][..]]));
+        assert!(!fits_narrow_index(4, &[2, 2], [&[-(1 << 31), 1][..]]));
     }
 
     #[test]

@@ -8,12 +8,12 @@ use cuprum_core::{DType, Op};
 use super::{Combination, expression};
 
 /// Upper bound of the size of the C++ struct `Moments` for every dtype, in bytes.
-const MOMENTS_SIZE: usize = 32;
+const MAX_MOMENTS_BYTES: usize = 32;
 
 /// The C++ expressions of reductions that return an index. Each entry has the operation that selects the value, the combination of
 /// accumulators `a` and `b`, and the condition under which a later element `x` replaces `a`. Testing the condition is cheaper than
 /// combining.
-static INDEX_SELECTIONS: [(Op, &str, &str); 2] = [
+static INDEX_REDUCTION_EXPRESSIONS: [(Op, &str, &str); 2] = [
     (MINIMUM, "select_value(a, b, op::less(b.value, a.value))", "!op::less_equal(a.value, x) && !op::isnan(a.value)"),
     (MAXIMUM, "select_value(a, b, op::less(a.value, b.value))", "!op::less_equal(x, a.value) && !op::isnan(a.value)"),
 ];
@@ -31,21 +31,21 @@ static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
 
 /// A class template of `fold.cuh` for a reduction. The template argument is the C++ type of the accumulator dtype.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FoldClass {
+pub struct FoldTemplate {
     /// Name of the template.
     pub name: &'static str,
     /// Size of the template's accumulator, in bytes.
     pub accumulator_size: usize,
 }
 
-impl FoldClass {
+impl FoldTemplate {
     /// Returns the template of `reduction` for accumulators of dtype `acc`, or `None` if `fold.cuh` has none.
-    pub fn of(reduction: &ReductionDef, acc: DType) -> Option<FoldClass> {
+    pub fn of(reduction: &ReductionDef, acc: DType) -> Option<FoldTemplate> {
         let (_, name, index_name) = FOLD_TEMPLATES.iter().find(|row| reduction.elementwise_combination() == Some(row.0))?;
         Some(match reduction {
-            reduction if reduction.returns_index => FoldClass { name: (*index_name)?, accumulator_size: 16 }, // a value and an int64
-            reduction if acc == DType::Bool && !reduction.selects => FoldClass { name, accumulator_size: 4 }, // `Any` and `All` have 32-bit accumulators
-            _ => FoldClass { name, accumulator_size: acc.itemsize() },
+            reduction if reduction.returns_index => FoldTemplate { name: (*index_name)?, accumulator_size: 16 }, // a value and an int64
+            reduction if acc == DType::Bool && !reduction.selects => FoldTemplate { name, accumulator_size: 4 }, // `Any` and `All` have 32-bit accumulators
+            _ => FoldTemplate { name, accumulator_size: acc.itemsize() },
         })
     }
 }
@@ -73,7 +73,8 @@ impl ReductionCode {
             return Some(ReductionCode { combination, idempotent: false, replaces: None, declarations: MOMENTS_SOURCE });
         }
         if reduction.returns_index {
-            let (_, combine, replaces) = INDEX_SELECTIONS.iter().find(|row| reduction.elementwise_combination() == Some(row.0))?;
+            let (_, combine, replaces) =
+                INDEX_REDUCTION_EXPRESSIONS.iter().find(|row| reduction.elementwise_combination() == Some(row.0))?;
             let (identity, combine) = ("Acc()".into(), (*combine).into());
             let combination =
                 Combination { acc: "ValueAndIndex", size, identity, value: "ValueAndIndex{x, index}", combine, finish: "a.index" };
@@ -93,7 +94,7 @@ impl From<Combination> for ReductionCode {
 /// Returns whether [`ReductionCode::of`] returns code, without generating the code.
 pub(crate) fn has_reduction_code(op: Op, reduction: &ReductionDef) -> bool {
     match reduction.combine {
-        Combine::Elementwise(by) if reduction.returns_index => INDEX_SELECTIONS.iter().any(|row| row.0 == by),
+        Combine::Elementwise(by) if reduction.returns_index => INDEX_REDUCTION_EXPRESSIONS.iter().any(|row| row.0 == by),
         Combine::Elementwise(by) => expression(by).is_some(),
         Combine::Body => op.0.body.is_some_and(|body| !body.source.is_empty()),
         Combine::Moments => true,
@@ -103,7 +104,7 @@ pub(crate) fn has_reduction_code(op: Op, reduction: &ReductionDef) -> bool {
 /// Returns the size of an accumulator, in bytes.
 pub(crate) fn accumulator_size(reduction: &ReductionDef, acc: DType) -> usize {
     match reduction.combine {
-        Combine::Moments => MOMENTS_SIZE,
+        Combine::Moments => MAX_MOMENTS_BYTES,
         _ if reduction.returns_index => 2 * acc.itemsize().max(8),
         _ => acc.itemsize(),
     }
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn templates_follow_the_description() {
-        let template = |op: Op, acc| FoldClass::of(op.reduction().unwrap(), acc).map(|t| (t.name, t.accumulator_size));
+        let template = |op: Op, acc| FoldTemplate::of(op.reduction().unwrap(), acc).map(|t| (t.name, t.accumulator_size));
         assert_eq!(template(COUNT_NONZERO, DType::I64), Some(("Sum", 8)));
         assert_eq!(template(ALL, DType::Bool), Some(("All", 4)));
         assert_eq!(template(MIN, DType::Bool), Some(("Minimum", 1)));

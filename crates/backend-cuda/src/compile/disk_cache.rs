@@ -25,7 +25,7 @@ const HEADER_BYTES: usize = 8 + 8 + 32;
 const FILE_EXTENSION: &str = "kernel";
 const TEMPORARY_PREFIX: &str = ".writing-";
 /// Minimum age at which a hit renews a file's modification time, so that the oldest file is approximately the least recently used one.
-const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
+const MIN_AGE_TO_RENEW_MTIME: Duration = Duration::from_secs(24 * 3600);
 
 /// The key of a cache entry: a SHA-256 hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -196,7 +196,7 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
     if header[16..] != Sha256::digest(payload)[..] {
         return Err(damaged("wrong checksum"));
     }
-    if file.metadata()?.modified()?.elapsed().is_ok_and(|age| age > RENEW_AFTER) {
+    if file.metadata()?.modified()?.elapsed().is_ok_and(|age| age > MIN_AGE_TO_RENEW_MTIME) {
         let renewed = File::options().append(true).open(path).and_then(|f| f.set_modified(SystemTime::now()));
         if let Err(e) = renewed {
             tracing::trace!("cache entry not renewed: {e}");

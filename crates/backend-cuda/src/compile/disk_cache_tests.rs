@@ -120,21 +120,21 @@ fn a_hit_on_an_old_entry_renews_it() {
     let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
     cache.put(&key(1), b"x");
     let path = only_file(dir.path());
-    let old = SystemTime::now() - 10 * RENEW_AFTER;
+    let old = SystemTime::now() - 10 * MIN_AGE_TO_RENEW_MTIME;
     File::options().append(true).open(&path).unwrap().set_modified(old).unwrap();
     assert!(cache.get(&key(1)).is_some());
-    assert!(fs::metadata(&path).unwrap().modified().unwrap() > old + RENEW_AFTER);
+    assert!(fs::metadata(&path).unwrap().modified().unwrap() > old + MIN_AGE_TO_RENEW_MTIME);
 }
 
 /// A write that fails at any step leaves the entry in memory and no file. Another instance, as in another process, then stores it.
 #[cfg(feature = "fault-injection")]
 #[test]
 fn a_failed_write_keeps_the_entry_in_memory() {
-    use cuprum_core::fault_injection::{Scope, with_failure_in};
+    use cuprum_core::fault_injection::{CountingScope, with_failure_in};
     for point in [Point::FileOpen, Point::FileWrite, Point::Rename] {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
-        let ((), failed) = with_failure_in(Scope::Thread, point, 0, || cache.put(&key(1), b"cubin"));
+        let ((), failed) = with_failure_in(CountingScope::Thread, point, 0, || cache.put(&key(1), b"cubin"));
         assert!(failed, "{point:?}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{point:?}: a file is left");
         assert_eq!(&*cache.get(&key(1)).unwrap(), b"cubin", "{point:?}");
@@ -150,12 +150,12 @@ fn a_failed_write_keeps_the_entry_in_memory() {
 #[cfg(feature = "fault-injection")]
 #[test]
 fn a_failed_read_is_a_miss() {
-    use cuprum_core::fault_injection::{Scope, with_failure_in};
+    use cuprum_core::fault_injection::{CountingScope, with_failure_in};
     for point in [Point::FileOpen, Point::FileRead] {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
         cache.put(&key(1), b"cubin");
-        let (got, failed) = with_failure_in(Scope::Thread, point, 0, || cache.get(&key(1)));
+        let (got, failed) = with_failure_in(CountingScope::Thread, point, 0, || cache.get(&key(1)));
         assert!(failed && got.is_none(), "{point:?}");
         assert_eq!(&*cache.get(&key(1)).unwrap(), b"cubin", "{point:?}: the failure removed the entry");
     }

@@ -89,22 +89,22 @@ impl Loaded {
 
 /// Returns the path of the library `spec` without loading it.
 pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, Missing> {
-    locate_in(spec, &process_env)
+    locate_with_env(spec, &process_env)
 }
 
 /// Returns the path of the library `spec` as [`locate`] does, with environment variables read by `env`.
-pub fn locate_in(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
-    locate_all_in(spec, env).map(|mut found| found.swap_remove(0))
+pub fn locate_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
+    locate_all_with_env(spec, env).map(|mut found| found.swap_remove(0))
 }
 
 /// Returns the paths of the installed files of the library `spec`, at least one. All files in override folders come first, then one file
 /// per version, newest first.
 pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
-    locate_all_in(spec, &process_env)
+    locate_all_with_env(spec, &process_env)
 }
 
 /// Returns the paths of the installed files of the library `spec` as [`locate_all`] does, with environment variables read by `env`.
-pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
+pub fn locate_all_with_env(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
     let missing = |reason: String| Missing { name: spec.name.into(), reason, help: spec.help.into() };
     let overrides = override_folders(spec, env).map_err(missing)?;
     let mut found: Vec<PathBuf> = library_files(&overrides, &spec.file_names).collect();
@@ -135,7 +135,7 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let path = match locate(spec) {
         Ok(path) => path,
         Err(missing) => {
-            for name in spec.file_names.iter().filter(|_| spec.platform.opens_bare_names()) {
+            for name in spec.file_names.iter().filter(|_| spec.platform.allows_bare_library_names()) {
                 if let Some(reason) = reason_against_bare_name(&[name], &process_env) {
                     return Err(Missing { reason, ..missing });
                 }
@@ -186,7 +186,7 @@ pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
         let mut best: Option<PathBuf> = None;
         for folder in folders.iter().flatten() {
             let mut files = sorted_entries(folder, &wanted).into_iter();
-            best = files.rfind(|file| file_name(file).strip_prefix(&wanted).is_some_and(|rest| spec.platform.completes_companion(rest)));
+            best = files.rfind(|file| file_name(file).strip_prefix(&wanted).is_some_and(|rest| spec.platform.is_companion_suffix(rest)));
             if best.is_some() {
                 break;
             }
@@ -236,7 +236,7 @@ fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<Refu
 
 /// Returns the installed toolkits, newest first. On Linux, `/usr/local/cuda`, which the administrator chose, comes first.
 fn installed_toolkits(platform: Platform, env: Env<'_>) -> Vec<PathBuf> {
-    let Some((folder, prefix)) = platform.installed_toolkits(absolute_folder(env, "ProgramFiles")) else { return Vec::new() };
+    let Some((folder, prefix)) = platform.toolkits_folder_and_prefix(absolute_folder(env, "ProgramFiles")) else { return Vec::new() };
     let mut all = sorted_entries(&folder, prefix);
     if !platform.is_windows() {
         all.push("/usr/local/cuda".into());
@@ -423,7 +423,7 @@ pub fn find_cccl_with_env(env: Env<'_>) -> Result<CcclHeaders, Missing> {
     toolkits.extend(absolute_folders(env, &["CONDA_PREFIX"], &mut refused));
     for root in &toolkits {
         folders.push(root.join("include/cccl"));
-        folders.extend(platform.toolkit_targets().iter().map(|target| root.join("targets").join(target).join("include/cccl")));
+        folders.extend(platform.toolkit_target_folder_names().iter().map(|target| root.join("targets").join(target).join("include/cccl")));
         // conda on Windows has the toolkit's folders below `Library`.
         folders.extend([root.join("include"), root.join("Library/include/cccl"), root.join("Library/include")]);
     }

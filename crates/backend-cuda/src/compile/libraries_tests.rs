@@ -27,19 +27,19 @@ fn override_wins_then_home_then_python() {
     let in_venv = venv.join("lib/python3.12/site-packages/nvidia/cu13/lib/libcuprumtest.so.13");
     touch(&in_venv);
     let env = env_of(&[("VIRTUAL_ENV", &venv)]);
-    assert_eq!(locate_in(&made_up(), &env).unwrap(), in_venv);
+    assert_eq!(locate_with_env(&made_up(), &env).unwrap(), in_venv);
 
     let home = dir.path().join("toolkit");
     let in_home = home.join("lib64/libcuprumtest.so.13");
     touch(&in_home);
     let env = env_of(&[("VIRTUAL_ENV", &venv), ("CUDA_HOME", &home)]);
-    assert_eq!(locate_in(&made_up(), &env).unwrap(), in_home);
+    assert_eq!(locate_with_env(&made_up(), &env).unwrap(), in_home);
 
     let own = dir.path().join("own");
     let in_own = own.join("libcuprumtest.so.12");
     touch(&in_own);
     let env = env_of(&[("VIRTUAL_ENV", &venv), ("CUDA_HOME", &home), ("CUPRUM_CUDA_PATH", &own)]);
-    assert_eq!(locate_in(&made_up(), &env).unwrap(), in_own, "an override wins even with an older version");
+    assert_eq!(locate_with_env(&made_up(), &env).unwrap(), in_own, "an override wins even with an older version");
 }
 
 #[test]
@@ -50,12 +50,12 @@ fn newest_version_wins_over_place() {
     touch(&new);
     let (old, site) = (dir.path().join("old"), dir.path().join("site"));
     let env = env_of(&[("CUDA_HOME", &old), ("PYTHONPATH", &site)]);
-    assert_eq!(locate_in(&made_up(), &env).unwrap(), new);
+    assert_eq!(locate_with_env(&made_up(), &env).unwrap(), new);
 }
 
 #[test]
 fn missing_says_what_would_help() {
-    let missing = locate_in(&made_up(), &|_| None).unwrap_err().to_string();
+    let missing = locate_with_env(&made_up(), &|_| None).unwrap_err().to_string();
     assert!(missing.contains("libcuprumtest.so.13 or libcuprumtest.so.12"), "{missing}");
     assert!(missing.contains("pip install"), "{missing}");
     assert!(!missing.contains('\n'));
@@ -158,9 +158,9 @@ fn every_version_of_a_library_is_a_candidate() {
         [old.join("lib64/libcuprumtest.so.12"), new.join("lib64/libcuprumtest.so.13"), other.join("nvidia/cu12/lib/libcuprumtest.so.12")];
     files.iter().for_each(|file| touch(file));
     let env = env_of(&[("CUDA_HOME", &old), ("CUDA_PATH", &new), ("PYTHONPATH", &other)]);
-    assert_eq!(locate_all_in(&made_up(), &env).unwrap(), [files[1].clone(), files[0].clone()]);
+    assert_eq!(locate_all_with_env(&made_up(), &env).unwrap(), [files[1].clone(), files[0].clone()]);
     let env = env_of(&[("CUPRUM_CUDA_PATH", &old), ("CUDA_PATH", &new)]);
-    assert_eq!(locate_all_in(&made_up(), &env).unwrap(), [files[0].clone(), files[1].clone()], "an override comes first");
+    assert_eq!(locate_all_with_env(&made_up(), &env).unwrap(), [files[0].clone(), files[1].clone()], "an override comes first");
 }
 
 #[test]
@@ -169,16 +169,16 @@ fn nvtx_3_is_found_in_its_wheel() {
     let [new, old] = ["nvidia/cu13/lib/libnvtx3interop.so.1", "nvidia/nvtx/lib/libnvToolsExt.so.1"].map(|file| dir.path().join(file));
     touch(&old);
     let env = env_of(&[("CUPRUM_CUDA_PATH", dir.path())]);
-    assert_eq!(locate_in(&LibrarySpec::nvtx(), &env).unwrap(), old);
+    assert_eq!(locate_with_env(&LibrarySpec::nvtx(), &env).unwrap(), old);
     touch(&new);
-    assert_eq!(locate_in(&LibrarySpec::nvtx(), &env).unwrap(), new);
+    assert_eq!(locate_with_env(&LibrarySpec::nvtx(), &env).unwrap(), new);
 }
 
 #[test]
 fn folders_relative_to_the_working_directory_are_refused() {
     let refused = |pairs: &[(&str, &str)]| {
         let pairs: Vec<(&str, &Path)> = pairs.iter().map(|&(name, value)| (name, Path::new(value))).collect();
-        locate_in(&made_up(), &env_of(&pairs)).unwrap_err().to_string()
+        locate_with_env(&made_up(), &env_of(&pairs)).unwrap_err().to_string()
     };
     // A relative folder in an override variable is an error before any folder is searched.
     for value in ["cuda", "./cuda", "/opt/cuda:", ":/opt/cuda", "/opt/cuda:lib"] {
@@ -204,7 +204,9 @@ fn relative_folders_are_not_searched() {
     touch(&below.join("libcuprumtest.so.13"));
     let found: Vec<bool> = ["LD_LIBRARY_PATH", "CUDA_HOME", "PYTHONPATH", "CUPRUM_CUDA_PATH"]
         .into_iter()
-        .map(|variable| locate_in(&made_up(), &env_of(&[(variable, if variable == "LD_LIBRARY_PATH" { &below } else { here })])).is_ok())
+        .map(|variable| {
+            locate_with_env(&made_up(), &env_of(&[(variable, if variable == "LD_LIBRARY_PATH" { &below } else { here })])).is_ok()
+        })
         .collect();
     let linker = |path: &Path| reason_against_bare_name(&["libcuprumtest.so"], &env_of(&[("LD_LIBRARY_PATH", path)]));
     let (refused, other) = (linker(&below), linker(here));
@@ -272,7 +274,7 @@ fn each_platform_has_its_folders() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(folder).join("cuprumtest.13");
         touch(&file);
-        let found = locate_in(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
+        let found = locate_with_env(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
         assert_eq!(found.ok().as_ref(), Some(&file), "{platform:?} {variable} {folder}");
     }
 }
@@ -290,7 +292,7 @@ fn folders_of_another_platform_are_not_searched() {
     for (platform, variable, folder) in strange {
         let dir = tempfile::tempdir().unwrap();
         touch(&dir.path().join(folder).join("cuprumtest.13"));
-        let found = locate_in(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
+        let found = locate_with_env(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
         assert!(found.is_err(), "{platform:?} {variable} {folder}: {found:?}");
     }
 }
@@ -301,9 +303,9 @@ fn the_newest_toolkit_of_windows_wins() {
     let toolkits = ["v12.10", "v12.9", "v13.0"].map(|v| dir.path().join("NVIDIA GPU Computing Toolkit/CUDA").join(v).join("bin/t.dll"));
     toolkits.iter().for_each(|file| touch(file));
     let spec = made_up_on(Platform::WindowsX86, "t.dll");
-    assert_eq!(locate_in(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[2]);
+    assert_eq!(locate_with_env(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[2]);
     fs::remove_file(&toolkits[2]).unwrap();
-    assert_eq!(locate_in(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[0]);
+    assert_eq!(locate_with_env(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[0]);
 }
 
 #[test]

@@ -243,7 +243,7 @@ impl Function {
         let context = self.module.context;
         let number = context.stream_number();
         if context.is_capture_stream(number) {
-            context.keep_object(number, &self.module);
+            context.keep_object_alive(number, &self.module);
         }
         Ok(context.raw_stream(number))
     }

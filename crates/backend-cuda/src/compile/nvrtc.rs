@@ -179,7 +179,7 @@ impl Compiler {
 
     /// Unpacks the headers of CUDA and CCCL, which NVRTC 13.3 and later contain, to a subfolder of `folder` (20 MB, once per NVRTC
     /// version). Returns the unpacked CCCL headers.
-    pub fn bundled_cccl(&self, folder: &Path) -> Result<CcclHeaders> {
+    pub fn unpack_bundled_cccl(&self, folder: &Path) -> Result<CcclHeaders> {
         let missing = |reason: String| Missing {
             name: "CCCL headers".into(),
             reason,
@@ -270,7 +270,7 @@ pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
     let Some(folder) = cuprum_core::settings::cache_folder() else { return found.map_err(Into::into) };
     let mut failure = None;
     for compiler in Compiler::found_compilers(driver_major).unwrap_or_default() {
-        match compiler.bundled_cccl(&folder) {
+        match compiler.unpack_bundled_cccl(&folder) {
             Ok(headers) => return Ok(headers),
             Err(e) => failure = failure.or(Some(e)),
         }

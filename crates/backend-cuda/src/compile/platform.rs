@@ -49,7 +49,7 @@ impl Platform {
 
     /// Returns whether `rest` completes the name of a companion file after its prefix and major version: `.0` or nothing on Linux, `0.dll`
     /// or `.dll` on Windows.
-    pub(crate) fn completes_companion(self, rest: &str) -> bool {
+    pub(crate) fn is_companion_suffix(self, rest: &str) -> bool {
         if self.is_windows() {
             return rest.trim_start_matches(|c: char| c.is_ascii_digit()) == ".dll";
         }
@@ -76,13 +76,13 @@ impl Platform {
     }
 
     /// Returns whether a bare file name may be passed to the dynamic linker. On Windows this would search the working directory.
-    pub(crate) fn opens_bare_names(self) -> bool {
+    pub(crate) fn allows_bare_library_names(self) -> bool {
         !self.is_windows()
     }
 
     /// Returns the possible names of the folder with `lib` in the folder `targets` of a toolkit. Toolkits for Jetson before CUDA 13 use
     /// another name than toolkits for servers.
-    pub(crate) fn toolkit_targets(self) -> &'static [&'static str] {
+    pub(crate) fn toolkit_target_folder_names(self) -> &'static [&'static str] {
         match self {
             Platform::LinuxX86 => &["x86_64-linux"],
             Platform::LinuxArm => &["sbsa-linux", "aarch64-linux"],
@@ -96,7 +96,7 @@ impl Platform {
             Platform::WindowsX86 => vec![root.join("bin").join("x64"), root.join("bin")],
             Platform::WindowsArm => vec![root.join("bin").join("arm64"), root.join("bin")],
             Platform::LinuxX86 | Platform::LinuxArm => {
-                let targets = self.toolkit_targets().iter().map(|target| root.join("targets").join(target).join("lib"));
+                let targets = self.toolkit_target_folder_names().iter().map(|target| root.join("targets").join(target).join("lib"));
                 [root.join("lib64"), root.join("lib")].into_iter().chain(targets).collect()
             }
         }
@@ -127,7 +127,7 @@ impl Platform {
 
     /// Returns the folder with one subfolder per installed toolkit, and the prefix of the subfolders' names. `program_files` is the value
     /// of Windows's variable `ProgramFiles`.
-    pub(crate) fn installed_toolkits(self, program_files: Option<PathBuf>) -> Option<(PathBuf, &'static str)> {
+    pub(crate) fn toolkits_folder_and_prefix(self, program_files: Option<PathBuf>) -> Option<(PathBuf, &'static str)> {
         if self.is_windows() {
             return Some((program_files?.join("NVIDIA GPU Computing Toolkit").join("CUDA"), "v"));
         }

@@ -38,12 +38,12 @@ pub fn dump_source(request: &Request, arch: u32, key: &CacheKey, origin: &Origin
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let folder = || settings::env(FOLDER_VARIABLE).map(PathBuf::from);
     let Some(folder) = FOLDER.get_or_init(folder) else { return };
-    if let Err(error) = write_to(folder, request, arch, key, origin) {
+    if let Err(error) = write_dump_files(folder, request, arch, key, origin) {
         tracing::warn!(name = request.name, "{FOLDER_VARIABLE}: {} cannot be written: {error}", folder.display());
     }
 }
 
-fn write_to(folder: &Path, request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> io::Result<()> {
+fn write_dump_files(folder: &Path, request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let stem = file_stem(request.name, key);
     fs::write(folder.join(format!("{stem}.cu")), dump_text(request))?;
@@ -101,7 +101,7 @@ mod tests {
             Request { name: "a<b>/c.cu", source: "text", options: &["-x", "-y"], headers: &headers, name_expressions: &["k<int>"] };
         let key = CacheKey::new(&[b"all that shapes it"]);
         let made = CompiledCode { code: vec![0; 10], is_ptx: false, lowered_names: vec![], log: "k.cu(1): warning".into() };
-        write_to(&nested, &request, 90, &key, &Origin::Compiled(&made, Duration::from_millis(1500))).unwrap();
+        write_dump_files(&nested, &request, 90, &key, &Origin::Compiled(&made, Duration::from_millis(1500))).unwrap();
         let mut files: Vec<String> = fs::read_dir(&nested).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
         files.sort();
         let stem = format!("a_b__c-{}", &key.to_string()[..MAX_KEY_CHARS]);
@@ -113,10 +113,10 @@ mod tests {
         );
         assert_eq!(fs::read_to_string(nested.join(&files[1])).unwrap(), expected);
 
-        write_to(&nested, &request, 90, &key, &Origin::Cache).unwrap();
+        write_dump_files(&nested, &request, 90, &key, &Origin::Cache).unwrap();
         assert!(fs::read_to_string(nested.join(&files[1])).unwrap().ends_with("code: from the disk cache\n"));
         let error = CudaError::Compile { name: "k.cu".into(), log: "k.cu(2): error: what".into(), source_line: Some("2 | b".into()) };
-        write_to(&nested, &request, 90, &key, &Origin::Failed(&error)).unwrap();
+        write_dump_files(&nested, &request, 90, &key, &Origin::Failed(&error)).unwrap();
         let failed = fs::read_to_string(nested.join(&files[1])).unwrap();
         assert!(failed.contains("failed: compiling k.cu failed at: 2 | b\nk.cu(2): error: what"), "{failed}");
     }
@@ -125,6 +125,6 @@ mod tests {
     fn a_folder_that_cannot_be_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let key = CacheKey::new(&[]);
-        assert!(write_to(&file.path().join("below"), &Request::default(), 90, &key, &Origin::Cache).is_err());
+        assert!(write_dump_files(&file.path().join("below"), &Request::default(), 90, &key, &Origin::Cache).is_err());
     }
 }

@@ -204,12 +204,12 @@ impl Context {
     /// [`CudaError::OutOfMemory`] if the memory limit would be exceeded, or if the device has no memory even after the pool returned its
     /// free blocks.
     pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
-        self.alloc_for(self.stream_number(), bytes)
+        self.alloc_on_stream_or_graph(self.stream_number(), bytes)
     }
 
     /// Allocates `bytes` bytes of device memory on stream `number`. Memory allocated on the stream of a capture belongs to the captured
     /// graph.
-    pub(super) fn alloc_for(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
+    pub(super) fn alloc_on_stream_or_graph(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         if number < FIRST_CAPTURE_ID || bytes == 0 {
             return self.alloc_on(number, bytes);
         }
@@ -239,7 +239,7 @@ impl Context {
     }
 
     /// Keeps `buffer` alive as long as the graph that this thread is capturing. `writes` tells whether the graph writes `buffer`.
-    pub(crate) fn keep_array(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
+    pub(crate) fn keep_array_alive(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
         let Some(capture) = self.active_capture(self.stream_number()) else { return };
         let mut kept = lock(&capture.kept);
         match kept.arrays.iter_mut().find(|(b, _)| Arc::ptr_eq(b, buffer)) {
@@ -249,7 +249,7 @@ impl Context {
     }
 
     /// Keeps `other` alive as long as the graph that is being captured on stream `number`.
-    pub(crate) fn keep_object<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
+    pub(crate) fn keep_object_alive<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
         let Some(capture) = self.active_capture(number) else { return };
         let mut kept = lock(&capture.kept);
         let address = Arc::as_ptr(other).cast::<()>();

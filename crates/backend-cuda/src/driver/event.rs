@@ -93,12 +93,12 @@ impl Event {
     }
 
     /// Makes this thread's stream of the context `waiter` wait on the device for this event. The host does not wait.
-    pub fn make_wait(&self, waiter: &Context) -> Result<()> {
-        self.make_wait_on(waiter, waiter.stream_number())
+    pub fn make_current_stream_wait(&self, waiter: &Context) -> Result<()> {
+        self.make_stream_wait(waiter, waiter.stream_number())
     }
 
     /// Makes stream number `stream` of the context `waiter` wait on the device for this event. The host does not wait.
-    pub fn make_wait_on(&self, waiter: &Context, stream: u32) -> Result<()> {
+    pub fn make_stream_wait(&self, waiter: &Context, stream: u32) -> Result<()> {
         Context::check_not_captured(stream, "waiting for an event")?;
         waiter.queue_event_wait(stream, self.raw)
     }

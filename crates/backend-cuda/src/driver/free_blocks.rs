@@ -8,38 +8,38 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cuprum_core::buffer::block_size;
+use cuprum_core::buffer::pool_block_size;
 use smallvec::SmallVec;
 
 use super::stream_order::{StreamSet, stream_bit};
 
 /// Smallest block size, in bytes: the driver's allocation granularity, and the minimum alignment of arrays.
-const SMALLEST_BLOCK: u64 = 512;
+const MIN_BLOCK_BYTES: u64 = 512;
 /// Largest size, in bytes, that is rounded up to a size class (eight classes per power of two). Larger sizes are rounded up to
-/// multiples of [`LARGE_SIZE_STEP`].
-const MAX_CLASSED_SIZE: u64 = 32 << 20;
-/// Page size of the driver's device memory, in bytes. Sizes above [`MAX_CLASSED_SIZE`] are rounded up to multiples of this page size.
-const LARGE_SIZE_STEP: u64 = 2 << 20;
-/// Number of size classes from [`SMALLEST_BLOCK`] to [`MAX_CLASSED_SIZE`]: eight for each of sixteen powers of two, and one for the
+/// multiples of [`LARGE_SIZE_STEP_BYTES`].
+const MAX_SIZE_CLASS_BYTES: u64 = 32 << 20;
+/// Page size of the driver's device memory, in bytes. Sizes above [`MAX_SIZE_CLASS_BYTES`] are rounded up to multiples of this page size.
+const LARGE_SIZE_STEP_BYTES: u64 = 2 << 20;
+/// Number of size classes from [`MIN_BLOCK_BYTES`] to [`MAX_SIZE_CLASS_BYTES`]: eight for each of sixteen powers of two, and one for the
 /// smallest size.
-const SIZE_CLASSES: usize = 8 * 16 + 1;
+const SIZE_CLASS_COUNT: usize = 8 * 16 + 1;
 
 /// Returns the size of the block for a request of `bytes` bytes. The block is larger than the request by at most an eighth of `bytes` or
-/// [`SMALLEST_BLOCK`], whichever is more.
+/// [`MIN_BLOCK_BYTES`], whichever is more.
 fn size_of_block(bytes: u64) -> u64 {
     match bytes {
-        0..=MAX_CLASSED_SIZE => block_size(bytes as usize, SMALLEST_BLOCK as usize) as u64,
-        _ => bytes.checked_next_multiple_of(LARGE_SIZE_STEP).unwrap_or(u64::MAX),
+        0..=MAX_SIZE_CLASS_BYTES => pool_block_size(bytes as usize, MIN_BLOCK_BYTES as usize) as u64,
+        _ => bytes.checked_next_multiple_of(LARGE_SIZE_STEP_BYTES).unwrap_or(u64::MAX),
     }
 }
 
-/// Returns the index of the size class of a block of `size` bytes. `size` is at most [`MAX_CLASSED_SIZE`].
+/// Returns the index of the size class of a block of `size` bytes. `size` is at most [`MAX_SIZE_CLASS_BYTES`].
 fn size_class(size: u64) -> usize {
     let octave = (size - 1).checked_ilog2().map_or(0, |n| n.saturating_sub(8)); // 0 up to 512 bytes, 1 up to 1024 bytes, ...
     if octave == 0 {
         return 0;
     }
-    let below = SMALLEST_BLOCK << (octave - 1);
+    let below = MIN_BLOCK_BYTES << (octave - 1);
     8 * (octave as usize - 1) + (size - below).div_ceil(below / 8) as usize
 }
 
@@ -87,7 +87,7 @@ pub(super) struct FreeBlockPool<F> {
 /// The free blocks of one stream, by size.
 #[derive(Debug)]
 struct StreamFreeBlocks {
-    /// Addresses of the blocks of at most [`MAX_CLASSED_SIZE`] bytes, by size class.
+    /// Addresses of the blocks of at most [`MAX_SIZE_CLASS_BYTES`] bytes, by size class.
     classes: Vec<Vec<u64>>,
     /// Addresses of the larger blocks, by size.
     large: BTreeMap<u64, Vec<u64>>,
@@ -95,11 +95,11 @@ struct StreamFreeBlocks {
 
 impl StreamFreeBlocks {
     fn new() -> StreamFreeBlocks {
-        StreamFreeBlocks { classes: vec![Vec::new(); SIZE_CLASSES], large: BTreeMap::new() }
+        StreamFreeBlocks { classes: vec![Vec::new(); SIZE_CLASS_COUNT], large: BTreeMap::new() }
     }
 
     fn find_block(&mut self, size: u64) -> Option<Block> {
-        if size <= MAX_CLASSED_SIZE {
+        if size <= MAX_SIZE_CLASS_BYTES {
             return self.classes.get_mut(size_class(size))?.pop().map(|pointer| Block { pointer, size });
         }
         // Takes the smallest block that is large enough, if it is at most an eighth larger than the request.
@@ -112,7 +112,7 @@ impl StreamFreeBlocks {
     }
 
     fn push_block(&mut self, block: Block) {
-        match self.classes.get_mut(size_class(block.size)).filter(|_| block.size <= MAX_CLASSED_SIZE) {
+        match self.classes.get_mut(size_class(block.size)).filter(|_| block.size <= MAX_SIZE_CLASS_BYTES) {
             Some(list) => list.push(block.pointer),
             None => self.large.entry(block.size).or_default().push(block.pointer),
         }
@@ -244,7 +244,7 @@ impl<F: Fence> FreeBlockPool<F> {
 
     /// Takes back `block`, which belongs to stream `home` and which other streams have used. The block becomes free once these streams pass
     /// the events `fences`. `bytes` is the size of the original request.
-    pub fn put_fenced(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
+    pub fn put_fenced_block(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
         self.used -= bytes;
         self.free_bytes += block.size;
         self.waiting.push(FencedBlock { home, block, fences });
@@ -309,13 +309,13 @@ mod tests {
         for bytes in sizes {
             let size = size_of_block(bytes);
             assert!(
-                size >= bytes && size.is_multiple_of(SMALLEST_BLOCK) && size <= bytes + (bytes / 8).max(SMALLEST_BLOCK),
+                size >= bytes && size.is_multiple_of(MIN_BLOCK_BYTES) && size <= bytes + (bytes / 8).max(MIN_BLOCK_BYTES),
                 "{bytes}: {size}"
             );
             assert_eq!(size_of_block(size), size);
-            if size <= MAX_CLASSED_SIZE {
+            if size <= MAX_SIZE_CLASS_BYTES {
                 let index = size_class(size);
-                assert!(index < SIZE_CLASSES);
+                assert!(index < SIZE_CLASS_COUNT);
                 assert_eq!(index == last.1, size == last.0 || last.0 == 0, "{size} and {} share a list or not", last.0);
                 last = (size, index);
             }
@@ -396,7 +396,7 @@ mod tests {
         let flag = std::cell::Cell::new(false);
         let mut pool = FreeBlockPool::new(u64::MAX, u64::MAX);
         let one = block(pool.take_block(0, 4096), 1);
-        pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
+        pool.put_fenced_block(0, one, 4096, [Flag(&flag)].into_iter().collect());
         assert_eq!((pool.used, pool.free_bytes, pool.total_bytes), (0, 4096, 4096));
         assert_eq!(pool.drain_blocks(), [], "not yet");
         assert_eq!((pool.free_bytes, pool.total_bytes), (4096, 4096));
@@ -405,7 +405,7 @@ mod tests {
         flag.set(true);
         assert_eq!(pool.take_block(0, 4096), PoolResponse::Reused(one));
         assert_eq!((pool.free_bytes, pool.total_bytes, pool.hits), (0, 8192, 1));
-        pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
+        pool.put_fenced_block(0, one, 4096, [Flag(&flag)].into_iter().collect());
         pool.free_passed_blocks();
         assert_eq!(pool.drain_blocks(), [(0, 1)]);
         assert_eq!((pool.free_bytes, pool.total_bytes), (0, 4096));

@@ -29,7 +29,7 @@ impl InFlight {
     }
 
     /// Keeps `owner` alive until the device has passed the events `marks`.
-    pub fn keep_until_passed(&self, marks: Marks, owner: Arc<dyn Any + Send + Sync>) {
+    pub fn keep_until_marks_passed(&self, marks: Marks, owner: Arc<dyn Any + Send + Sync>) {
         self.drop_completed();
         self.lock_list().push((marks, owner));
     }
@@ -54,7 +54,7 @@ impl Context {
         let stream = self.stream_number();
         match self.record_stream_mark(stream) {
             Ok(mark) => {
-                self.in_flight().keep_until_passed([mark].into_iter().collect(), owner);
+                self.in_flight().keep_until_marks_passed([mark].into_iter().collect(), owner);
                 Ok(())
             }
             // If no event can be recorded, waits for the whole stream, so that `owner` may be dropped.

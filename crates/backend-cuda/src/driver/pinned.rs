@@ -81,7 +81,7 @@ impl Context {
         match self.record_stream_mark(stream) {
             Ok(mark) => {
                 dst.record_write_mark(&mark);
-                self.in_flight().keep_until_passed([mark].into_iter().collect(), source.clone());
+                self.in_flight().keep_until_marks_passed([mark].into_iter().collect(), source.clone());
                 Ok(())
             }
             // If no event can be recorded, waits for the whole stream, so that `source` may be dropped.

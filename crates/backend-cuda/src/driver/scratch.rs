@@ -13,7 +13,7 @@ use crate::error::{CudaError, Result};
 pub const COUNTER_COUNT: usize = 4352;
 /// Size of the memory for partial results in a stream's scratch buffer, in bytes. A kernel that needs more memory gets a separate
 /// allocation.
-const PARTIAL_BYTES: usize = 256 << 10;
+const PARTIAL_RESULT_BYTES: usize = 256 << 10;
 
 static SCRATCH: PerDevice<ScratchBuffers> = PerDevice::new();
 
@@ -49,7 +49,7 @@ impl Context {
             Err(CudaError::OutOfMemory { .. }) => return self.separate_scratch(number, bytes),
             kept => kept?,
         };
-        let own = if bytes > PARTIAL_BYTES { Some(self.alloc_for(number, bytes)?) } else { None };
+        let own = if bytes > PARTIAL_RESULT_BYTES { Some(self.alloc_on_stream_or_graph(number, bytes)?) } else { None };
         let partials = own.as_ref().map_or(kept.pointer() + COUNTER_BYTES as u64, DeviceBuffer::pointer);
         Ok(Scratch { counters: kept.pointer(), partials, _separate_buffer: own })
     }
@@ -60,7 +60,7 @@ impl Context {
             return Ok(kept);
         }
         // If two threads allocate at the same time, one of the two buffers is not stored. Its drop frees the memory in stream order.
-        let made = self.allocate_scratch(number, PARTIAL_BYTES)?;
+        let made = self.allocate_scratch(number, PARTIAL_RESULT_BYTES)?;
         Ok(slot.get_or_init(|| made))
     }
 
@@ -71,7 +71,7 @@ impl Context {
 
     /// Allocates a buffer of zeroed counters, followed by `bytes` bytes of uninitialised memory.
     fn allocate_scratch(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
-        let buffer = self.alloc_for(number, COUNTER_BYTES.saturating_add(bytes))?;
+        let buffer = self.alloc_on_stream_or_graph(number, COUNTER_BYTES.saturating_add(bytes))?;
         self.fill(&buffer, 0, [0u8; 4], COUNTER_COUNT)?;
         Ok(buffer)
     }

@@ -201,7 +201,7 @@ impl Context {
     }
 
     fn upload_chunks(&'static self, stream: u32, to: u64, src: &[u8], next: &AtomicUsize) -> Result<()> {
-        self.with_two_blocks(|blocks| {
+        self.with_two_staging_blocks(|blocks| {
             for turn in 0.. {
                 let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK_BYTES;
                 let Some(rest) = src.get(start..).filter(|r| !r.is_empty()) else { break };
@@ -222,7 +222,7 @@ impl Context {
     }
 
     fn download_chunks(&'static self, stream: u32, dst: &CopyTarget, from: u64, bytes: usize, next: &AtomicUsize) -> Result<()> {
-        self.with_two_blocks(|blocks| {
+        self.with_two_staging_blocks(|blocks| {
             let mut waiting: Option<usize> = None;
             for turn in 0.. {
                 let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK_BYTES;
@@ -255,7 +255,7 @@ impl Context {
         })
     }
 
-    fn with_two_blocks(&'static self, work: impl FnOnce(&mut [StagingBlock; 2]) -> Result<()>) -> Result<()> {
+    fn with_two_staging_blocks(&'static self, work: impl FnOnce(&mut [StagingBlock; 2]) -> Result<()>) -> Result<()> {
         let take = || {
             let popped = lock(&STAGING.get(self).chunks).pop();
             popped.map_or_else(|| StagingBlock::new(self, CHUNK_BYTES), Ok)

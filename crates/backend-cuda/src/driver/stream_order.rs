@@ -246,7 +246,7 @@ mod tests {
                 let Buffer { block, home, uses } = buffers.swap_remove(random(buffers.len() as u64) as usize);
                 match uses.other_streams(home) {
                     0 => assert!(pool.put_block(home, block, 100)),
-                    others => pool.put_fenced(
+                    others => pool.put_fenced_block(
                         home,
                         block,
                         100,

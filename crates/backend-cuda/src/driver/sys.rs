@@ -288,11 +288,11 @@ mod tests {
         assert!(all().all(|name| injected_failure(name).is_none()));
         #[cfg(feature = "fault-injection")]
         for point in [Point::DeviceMemory, Point::ModuleLoad, Point::Launch, Point::DeviceCopy, Point::Driver] {
-            let (_, counted) = fault_injection::count(fault_injection::Scope::Thread, point, || {
+            let (_, counted) = fault_injection::count_operations(fault_injection::CountingScope::Thread, point, || {
                 all().filter(|name| injected_failure(name).is_some()).count()
             });
             assert!(counted >= 3, "{point:?}: {counted} functions");
-            let (failed, _) = fault_injection::with_failure_in(fault_injection::Scope::Thread, point, 0, || {
+            let (failed, _) = fault_injection::with_failure_in(fault_injection::CountingScope::Thread, point, 0, || {
                 all().filter(|name| injected_failure(name).is_some()).count()
             });
             assert_eq!(failed, 1, "{point:?}");

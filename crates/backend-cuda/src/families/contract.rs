@@ -70,16 +70,16 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
     if let Some(product) = plan.as_gemm(a.layout(), b.layout(), c.layout()).filter(reads_overlapping_windows) {
         launch_windows(context, &product, [&c, a, b])?.with_call_context(call)?;
-        return device::done(call, [out]);
+        return device::done_with_buffers(call, [out]);
     }
     let is_done = match choose_blas(context, plan, dtype).with_call_context(call)? {
         Some((blas, kind)) => {
-            let Some(arranged) = PackedOperands::new(plan, a, b, &c, |gemm| split_calls(gemm).is_some()) else {
+            let Some(arranged) = PackedOperands::new(plan, a, b, &c, |gemm| column_major_and_batch_axis(gemm).is_some()) else {
                 decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
             arranged.run_product(call, |gemm, addresses| {
-                let queued = cublas::unless_refused(queue_products(blas, kind, precision, gemm, addresses)).with_call_context(call)?;
+                let queued = cublas::none_if_refused(queue_products(blas, kind, precision, gemm, addresses)).with_call_context(call)?;
                 Ok(queued.is_some())
             })?
         }
@@ -91,7 +91,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
         arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
     }
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 /// Returns whether `gemm` multiplies all overlapping windows of a contiguous array by one contiguous vector.
@@ -131,7 +131,7 @@ fn choose_blas(context: &'static Context, plan: &ContractPlan, dtype: DType) -> 
     if plan.total_extent(&plan.m) * plan.total_extent(&plan.n) == 1 {
         return Ok(None);
     }
-    match cublas::unless_refused(context.blas()) {
+    match cublas::none_if_refused(context.blas()) {
         Err(CudaError::Missing(why)) => {
             tracing::debug!(%why, "matrix product without cuBLAS");
             Ok(None)
@@ -253,7 +253,7 @@ fn to_column_major(gemm: &Gemm) -> Option<ColumnMajor> {
 /// Returns the column-major form of `gemm`, and the batch axis that a single cuBLAS call covers, if any. The other batch axes need one call
 /// for each combination of their indices. Returns `None` if cuBLAS does not accept the strides, or if there are more than
 /// [`MAX_BLAS_CALLS`] calls.
-fn split_calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
+fn column_major_and_batch_axis(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
     let form = to_column_major(gemm)?;
     let [a, b, c] = &gemm.batch_strides;
     let steps = |axis: &usize| a[*axis] >= 0 && b[*axis] >= 0 && c[*axis] > 0;
@@ -262,9 +262,9 @@ fn split_calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
     (count <= MAX_BLAS_CALLS).then_some((form, axis))
 }
 
-/// Returns the cuBLAS calls that compute `gemm` on operands at the addresses `a`, `b` and `c`, or `None` if [`split_calls`] returns `None`.
-fn blas_products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
-    let (form, axis) = split_calls(gemm)?;
+/// Returns the cuBLAS calls that compute `gemm` on operands at the addresses `a`, `b` and `c`, or `None` if [`column_major_and_batch_axis`] returns `None`.
+fn blas_calls(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
+    let (form, axis) = column_major_and_batch_axis(gemm)?;
     let item = match dtype {
         BlasType::F16 | BlasType::Bf16 => 2,
         BlasType::F32 => 4,
@@ -309,7 +309,7 @@ fn blas_products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b
 }
 
 fn queue_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
-    let products = blas_products(dtype, precision, gemm, addresses);
+    let products = blas_calls(dtype, precision, gemm, addresses);
     for product in products.ok_or_else(|| CudaError::Invalid(format!("not a cuBLAS product: {gemm:?}")))? {
         // SAFETY: extents and strides come from layouts that were checked against the operands' buffers. The buffers live until
         // this work is queued.

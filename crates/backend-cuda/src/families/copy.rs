@@ -11,7 +11,7 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::plan::elementwise::{self, LoopPlan};
 use cuprum_core::{Array, Call, Error, Outcome, Result, StoredArray, Work, decline};
 
-use crate::codegen::{fits_narrow, index_type, pack_axes};
+use crate::codegen::{fits_narrow_index, index_type, pack_axes};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::{Context, check_result, sys};
@@ -57,7 +57,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         let target = StoredArray::new(spec.dtype, region.clone(), out.clone() as Arc<dyn Buffer>)?;
         queue_copy(call, input, &target)?;
     }
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 /// Queues a copy of the elements of `from` to `to`. The two arrays must have equal shapes and dtypes, and must not overlap.
@@ -109,7 +109,7 @@ impl StridedCopy {
         if let Some((last, outer)) = from.len().checked_sub(1).map(|last| (last, [&from[..last], &to[..last]]))
             && (from[last], to[last]) == (1, 1)
         {
-            let wide = widest_item(item, dims[last], outer.into_iter().flatten().copied(), [source, target]);
+            let wide = widest_item_bytes(item, dims[last], outer.into_iter().flatten().copied(), [source, target]);
             let factor = wide / item;
             dims[last] /= factor;
             for strides in [&mut from, &mut to] {
@@ -144,7 +144,7 @@ impl StridedCopy {
     /// Returns whether each row of the target begins and ends at a multiple of [`CHUNK_BYTES`].
     fn has_aligned_rows(&self) -> bool {
         let Some((&inner, outer)) = self.dims.split_last() else { return false };
-        widest_item(self.item, inner, self.to[..outer.len()].iter().copied(), [self.target; 2]) == CHUNK_BYTES
+        widest_item_bytes(self.item, inner, self.to[..outer.len()].iter().copied(), [self.target; 2]) == CHUNK_BYTES
     }
 
     fn queue_copy(&self, context: &'static Context) -> crate::Result<()> {
@@ -162,7 +162,7 @@ impl StridedCopy {
 
     /// Returns whether indices and offsets need 64 bits.
     fn needs_wide_index(&self) -> bool {
-        !fits_narrow(self.dims.iter().product(), &self.dims, [&self.from[..], &self.to[..]])
+        !fits_narrow_index(self.dims.iter().product(), &self.dims, [&self.from[..], &self.to[..]])
     }
 
     fn queue_strided(&self, context: &'static Context) -> crate::Result<()> {
@@ -227,7 +227,7 @@ fn pack_index_pair([a, b]: [isize; 2], wide: bool) -> [u64; 2] {
 
 /// Returns the largest item size in bytes, up to 16, that divides the size of `inner` contiguous elements, all strides and both addresses.
 /// `item` is the size of an element in bytes, and the smallest possible result. Strides are in elements.
-pub(crate) fn widest_item(item: usize, inner: usize, strides: impl Iterator<Item = isize> + Clone, addresses: [u64; 2]) -> usize {
+pub(crate) fn widest_item_bytes(item: usize, inner: usize, strides: impl Iterator<Item = isize> + Clone, addresses: [u64; 2]) -> usize {
     let fits = |wide: usize| {
         (inner * item).is_multiple_of(wide)
             && strides.clone().all(|s| (s.unsigned_abs() * item).is_multiple_of(wide))

@@ -90,7 +90,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     };
     let buffer: Arc<dyn Any + Send + Sync> = out.buffer().clone();
     let buffer = buffer.downcast::<CudaBuffer>().map_err(|_| Error::backend("cuda", call.op.name(), "the result is not in GPU memory"))?;
-    device::done(call, [buffer])
+    device::done_with_buffers(call, [buffer])
 }
 
 /// The parameters that all transforms of one call share.
@@ -148,7 +148,7 @@ impl Transforms<'_> {
             }
         };
         let mut full: Dims = fft.shape.into();
-        fft.axes.iter().enumerate().for_each(|(i, &axis)| full[axis] = fft.full_extent(i));
+        fft.axes.iter().enumerate().for_each(|(i, &axis)| full[axis] = fft.used_input_extent(i));
         if full[..] != *fft.shape {
             let layout = Layout::contiguous(&full)?;
             let region = Layout::strided(fft.shape, layout.strides(), 0)?;

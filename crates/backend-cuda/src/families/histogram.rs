@@ -5,7 +5,7 @@ use cuprum_core::call;
 use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
+use crate::codegen::{self, InputAccess, KernelKey, check_programs, device_sources};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -20,7 +20,7 @@ const ITEMS_PER_THREAD: usize = 8;
 const EVEN_BINS_SHARED_BYTES: usize = 16;
 /// Maximum shared memory of a block with several copies of the counters, in bytes. A single copy may use all shared memory that a block can
 /// have.
-const MAX_COPIES_BYTES: usize = 32 << 10;
+const MAX_COUNTER_COPIES_BYTES: usize = 32 << 10;
 
 /// The memory that holds the counters of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,16 +39,16 @@ impl CounterMemory {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
             counts.saturating_add(bins.saturating_add(1).saturating_mul(edge))
         };
-        let copies = [32, 16, 8, 4, 2].into_iter().find(|&c| bytes(c) <= MAX_COPIES_BYTES).unwrap_or(1);
+        let copies = [32, 16, 8, 4, 2].into_iter().find(|&c| bytes(c) <= MAX_COUNTER_COPIES_BYTES).unwrap_or(1);
         if bytes(copies) <= most { CounterMemory::Shared { copies, bytes: bytes(copies) } } else { CounterMemory::Global }
     }
 }
 
-fn cuda_source(program: &Expression, access: Access, binning: Binning, shared: bool) -> std::result::Result<String, &'static str> {
+fn cuda_source(program: &Expression, access: InputAccess, binning: Binning, shared: bool) -> std::result::Result<String, &'static str> {
     let element = codegen::element_source(program, access)?;
     let rule = device_sources::binning_rule(binning);
     let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS_PER_THREAD}\n", shared as u8);
-    Ok([codegen::PRELUDE, &element, device_sources::HISTOGRAM_BINS, &defines, HISTOGRAM_SOURCE].concat())
+    Ok([codegen::PRELUDE, &element, device_sources::HISTOGRAM_BINS_SOURCE, &defines, HISTOGRAM_SOURCE].concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every binning rule, in shared and in
@@ -58,10 +58,10 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
     let all = uses.into_iter().flat_map(|(binning, dtype)| [true, false].map(|shared| (binning, dtype, shared)));
     let listed = all.filter_map(|(binning, dtype, shared)| {
-        let text = cuda_source(&Expression::identity(dtype), Access::default(), binning, shared).ok()?;
+        let text = cuda_source(&Expression::identity(dtype), InputAccess::default(), binning, shared).ok()?;
         Some((format!("histogram<{dtype}, {binning:?}, {shared}>"), text))
     });
-    let taking = cuda_source(&check_programs::take_program(DType::I64, DType::I32), Access::default(), number, true);
+    let taking = cuda_source(&check_programs::take_program(DType::I64, DType::I32), InputAccess::default(), number, true);
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
@@ -95,17 +95,17 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(values)?;
     let edges = edges.map(device::pointer_to_read).transpose()?.unwrap_or(0);
     let out = device::allocate_output(call, 0)?;
-    let histogram = HistogramLaunch { context, program, access: Access::of_flat_inputs(values), binning, bins, count };
+    let histogram = HistogramLaunch { context, program, access: InputAccess::of_flat_inputs(values), binning, bins, count };
     context.fill(out.memory(), 0, [0u8; 4], 2 * bins).with_call_context(call)?;
     histogram.queue_histogram(&inputs, edges, out.pointer()).with_call_context(call)?;
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 /// The arguments of one launch of a histogram kernel.
 struct HistogramLaunch<'a> {
     context: &'static Context,
     program: &'a Expression,
-    access: Access,
+    access: InputAccess,
     binning: Binning,
     bins: usize,
     count: usize,

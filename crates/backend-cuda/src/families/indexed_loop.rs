@@ -2,10 +2,10 @@
 
 use cuprum_core::layout::{Dims, Strides};
 
-use crate::codegen::{fits_narrow, pack_axes};
+use crate::codegen::{fits_narrow_index, pack_axes};
 use crate::compile::module::{Args, Function};
 use crate::driver::Context;
-use crate::families::copy::widest_item;
+use crate::families::copy::widest_item_bytes;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
 /// A loop over the items that a gather or scatter copies or combines. The last operand is the index array, with one index for each value or
@@ -35,7 +35,7 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
             return;
         }
         let others = arrays.iter().flat_map(|s| s[..last].iter().copied()).chain([self.step]);
-        let wide = widest_item(self.item, self.dims[last], others, self.addresses);
+        let wide = widest_item_bytes(self.item, self.dims[last], others, self.addresses);
         let factor = wide / self.item;
         self.dims[last] /= factor;
         arrays.iter_mut().for_each(|array| array[..last].iter_mut().for_each(|s| *s /= factor as isize));
@@ -49,7 +49,7 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
 
     /// Returns whether indices and offsets need 64 bits.
     pub fn needs_wide_index(&self) -> bool {
-        !fits_narrow(self.count(), &self.dims, self.stride_slices())
+        !fits_narrow_index(self.count(), &self.dims, self.stride_slices())
     }
 
     fn stride_slices(&self) -> [&[isize]; OPERANDS] {

@@ -34,7 +34,7 @@ pub(crate) type Defines<'a> = &'a [(&'static str, &'a str)];
 
 impl KernelSource {
     /// Returns the complete CUDA C++ source: the basic prelude with the element types, then `defines`, then the text of the `.cu` file.
-    pub fn source_with(&self, defines: Defines) -> String {
+    pub fn source_with_defines(&self, defines: Defines) -> String {
         let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
         [BASIC_PRELUDE, &defines, self.text].concat()
     }
@@ -42,7 +42,7 @@ impl KernelSource {
     /// Returns a descriptive name and the complete source with `defines`, for compiling without a device.
     pub fn named_source(&self, defines: Defines) -> (String, String) {
         let values: Vec<_> = defines.iter().map(|(_, text)| *text).collect();
-        (format!("{}<{}>", self.name, values.join(", ")), self.source_with(defines))
+        (format!("{}<{}>", self.name, values.join(", ")), self.source_with_defines(defines))
     }
 
     /// Returns the `extern "C"` kernel `name`, compiled with `defines`. The first call compiles the source.
@@ -56,7 +56,7 @@ impl KernelSource {
         let mut hasher = FxHasher::default();
         hasher.write(&key);
         context.kernels().get_or_make(hasher.finish(), &key, || {
-            let source = self.source_with(defines);
+            let source = self.source_with_defines(defines);
             CudaProgram { name: self.name, source: &source, ..CudaProgram::default() }.build(context)?.function_named(name)
         })
     }
@@ -99,7 +99,7 @@ mod tests {
     fn definitions_come_between() {
         let source = KernelSource { name: "a.cu", text: "T f();\n" };
         let defines: Defines = &[("T", "float"), ("N", "3")];
-        let whole = source.source_with(defines);
+        let whole = source.source_with_defines(defines);
         assert!(whole.starts_with(BASIC_PRELUDE) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));
         assert_eq!(source.named_source(defines).0, "a.cu<float, 3>");
     }

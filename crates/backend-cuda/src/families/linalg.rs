@@ -17,7 +17,7 @@ use crate::driver::Context;
 use crate::error::CudaError;
 use problem::Problem;
 
-pub use self::path::{Path, with_path};
+pub use self::path::{DecompositionPath, with_path};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn compile_check_sources() -> Vec<(String, String)> {
@@ -39,11 +39,11 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     }
     let Some(problem) = Problem::new(call, task) else { decline!("matrices with too many elements") };
     let path = path::choose_path(&problem);
-    if path != Path::Team {
+    if path != DecompositionPath::Team {
         let context = device::context(call.device)?;
         let is_only_way = matches!(task, Linalg::Eig { .. });
         match find_library(context, task) {
-            Ok(()) => return library::run(call, context, &problem, path == Path::LibraryBatch),
+            Ok(()) => return library::run(call, context, &problem, path == DecompositionPath::LibraryBatch),
             Err(CudaError::Missing(why)) if is_only_way => decline!("{why}"),
             Err(CudaError::Missing(_)) => {}
             Err(failure) => return Err(failure).with_call_context(call),
@@ -59,7 +59,7 @@ fn find_library(context: &'static Context, task: Linalg) -> crate::Result<()> {
     }
     match task {
         Linalg::SolveTriangular { .. } => context.blas().map(|_| ()),
-        Linalg::Eig { .. } => cusolver::has_general_eigenvalues(context),
+        Linalg::Eig { .. } => cusolver::check_general_eigenvalues(context),
         _ => cusolver::load(context),
     }
 }

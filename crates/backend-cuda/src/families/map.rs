@@ -13,7 +13,7 @@ use cuprum_core::plan::elementwise::{self, LoopPlan};
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, Bytes, KernelKey, check_programs};
+use crate::codegen::{self, Bytes, InputAccess, KernelKey, check_programs};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -71,7 +71,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     // map_tiled.cuh also the tile axes. The plan's strides keep every access inside the input buffers, and each output has `plan.size`
     // elements.
     unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
-    device::done(call, outputs)
+    device::done_with_buffers(call, outputs)
 }
 
 /// Returns whether element i of every output is written in iteration i of the loop `plan`.
@@ -90,12 +90,12 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MapClass {
     /// The loop has one axis, along which each input has stride 1 or 0 (map_flat.cuh).
-    Flat(Access),
+    Flat(InputAccess),
     /// Some inputs are transposed, and read through shared-memory tiles (map_tiled.cuh).
     Tiled(MapTiling),
     /// The loop has `rank` axes. Along the last axis, each input has stride 1 or 0 (map_packed.cuh). `is_multiple` is true if the extent
     /// of that axis is a multiple of the elements per thread.
-    Packed { access: Access, rank: usize, is_multiple: bool },
+    Packed { access: InputAccess, rank: usize, is_multiple: bool },
     /// The loop has `rank` axes, along which inputs have any strides (map_strided.cuh).
     Strided { rank: usize },
 }
@@ -143,7 +143,7 @@ struct MapKernel<'a> {
 impl<'a> MapKernel<'a> {
     fn new(program: &'a Expression, plan: &LoopPlan, inputs: &[u64]) -> MapKernel<'a> {
         let strides = &plan.strides[..inputs.len()];
-        let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
+        let wide = !codegen::fits_narrow_index(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
         if !plan.is_flat() || inputs.len() > 64 {
             let (rank, itemsize) = (plan.dims.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
             let tiled = || MapTiling::of(plan, inputs.len(), itemsize).map(MapClass::Tiled);
@@ -158,7 +158,7 @@ impl<'a> MapKernel<'a> {
             repeated >> k & 1 == 1 || address.is_multiple_of(bytes.min(16) as u64)
         };
         let aligned = inputs.iter().enumerate().all(is_aligned);
-        MapKernel { program, class: MapClass::Flat(Access { repeated, aligned }), wide }
+        MapKernel { program, class: MapClass::Flat(InputAccess { repeated, aligned }), wide }
     }
 
     /// Returns the number of elements per thread and iteration.
@@ -210,13 +210,13 @@ impl<'a> MapKernel<'a> {
 
     fn kernel_key(&self) -> KernelKey<'a> {
         match self.class {
-            MapClass::Flat(Access { repeated, aligned }) => {
+            MapClass::Flat(InputAccess { repeated, aligned }) => {
                 KernelKey::new("map_flat", self.program).with(self.wide.into()).with(repeated).with(aligned.into())
             }
             MapClass::Tiled(MapTiling { crossed, rank, .. }) => {
                 KernelKey::new("map_tiled", self.program).with(self.wide.into()).with(crossed).with(rank as u64)
             }
-            MapClass::Packed { access: Access { repeated, aligned }, rank, is_multiple } => {
+            MapClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple } => {
                 let key = KernelKey::new("map_packed", self.program).with(self.wide.into()).with(repeated).with(aligned.into());
                 key.with(rank as u64).with(is_multiple.into())
             }
@@ -229,13 +229,13 @@ impl<'a> MapKernel<'a> {
         let (access, rank, kernel) = match self.class {
             MapClass::Flat(access) => (access, String::new(), include_str!("../kernels/map_flat.cuh")),
             MapClass::Tiled(MapTiling { rank, .. }) => {
-                (Access::default(), format!(", RANK = {}, SIDE = {TILE_SIDE}", rank - 2), include_str!("../kernels/map_tiled.cuh"))
+                (InputAccess::default(), format!(", RANK = {}, SIDE = {TILE_SIDE}", rank - 2), include_str!("../kernels/map_tiled.cuh"))
             }
             MapClass::Packed { access, rank, is_multiple } => {
                 let constants = format!(", RANK = {rank};\nconstexpr bool IS_MULTIPLE = {is_multiple}");
                 (access, constants, include_str!("../kernels/map_packed.cuh"))
             }
-            MapClass::Strided { rank } => (Access::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh")),
+            MapClass::Strided { rank } => (InputAccess::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh")),
         };
         let staging = if let MapClass::Tiled(t) = self.class { codegen::staging_source(self.program, t.crossed) } else { String::new() };
         let constants = format!(
@@ -263,7 +263,7 @@ fn has_loops(program: &Expression) -> bool {
 ///
 /// Each input has stride 0 or 1 along that axis. If rows are not aligned for vector loads, each input must be repeated along another axis:
 /// its elements are then read from a cache, one by one.
-fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<(Access, bool)> {
+fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Option<(InputAccess, bool)> {
     if inputs.len() > 64 || has_loops(program) {
         return None;
     }
@@ -287,7 +287,7 @@ fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Optio
     let aligned = is_multiple && inputs.iter().enumerate().all(is_aligned);
     let is_broadcast = |strides: &Strides| strides.iter().zip(&plan.dims).any(|(&stride, &extent)| stride == 0 && extent >= MIN_REPEATS);
     let fits = width > 1 && (aligned || *plan.dims.last()? >= width && plan.strides[..inputs.len()].iter().all(is_broadcast));
-    fits.then_some((Access { repeated, aligned }, is_multiple))
+    fits.then_some((InputAccess { repeated, aligned }, is_multiple))
 }
 
 /// Returns the number of elements per thread, which is as many as 16 bytes hold of the widest dtype. Expensive operations have fewer
@@ -338,13 +338,13 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
 
 /// The variants of [`MapClass::Packed`] in compile checks. Each entry has the bit set of repeated inputs, the number of axes, whether
 /// inputs are aligned, and whether the last extent is a multiple of the elements per thread.
-const PACKED_CHECKS: [(u64, usize, bool, bool); 5] =
+const PACKED_CHECK_VARIANTS: [(u64, usize, bool, bool); 5] =
     [(0, 2, true, true), (1, 2, true, true), (2, 3, false, false), (0, 5, true, true), (0, 2, false, true)];
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, many results
 /// per kernel, unaligned and repeated inputs, several ranks, both index widths.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    let flat = |repeated, aligned| MapClass::Flat(Access { repeated, aligned });
+    let flat = |repeated, aligned| MapClass::Flat(InputAccess { repeated, aligned });
     let programs = check_programs::example_programs();
     let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });
     let mixed = [
@@ -354,8 +354,8 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     ];
     let tiled = |(crossed, rank)| MapClass::Tiled(MapTiling { crossed, across: 0, rank });
     let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapClass::Strided { rank }));
-    let packed = |(repeated, rank, aligned, is_multiple)| MapClass::Packed { access: Access { repeated, aligned }, rank, is_multiple };
-    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain(PACKED_CHECKS.map(packed));
+    let packed = |(repeated, rank, aligned, is_multiple)| MapClass::Packed { access: InputAccess { repeated, aligned }, rank, is_multiple };
+    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled)).chain(PACKED_CHECK_VARIANTS.map(packed));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
     let taking = taking.map(|(table, indices)| check_programs::take_program(table, indices));
@@ -395,22 +395,22 @@ mod tests {
         let row = Layout::contiguous(&[40]).unwrap().broadcast_to(&[100, 40]).unwrap();
         let program = check_programs::fused_input_program(DType::F32, DType::I8, DType::F32);
         let class = |inputs: [&Layout; 2], addresses| kernel_of(&program, &inputs, &c, addresses).class;
-        assert_eq!(class([&c, &c], &[256, 512]), MapClass::Flat(Access { repeated: 0, aligned: true }));
-        assert_eq!(class([&c, &c], &[256, 516]), MapClass::Flat(Access { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
-        assert_eq!(class([&c, &c], &[260, 512]), MapClass::Flat(Access { repeated: 0, aligned: false }));
-        assert_eq!(class([&c, &c], &[256, 514]), MapClass::Flat(Access { repeated: 0, aligned: false }));
-        assert_eq!(class([&c, &scalar], &[256, 513]), MapClass::Flat(Access { repeated: 2, aligned: true }));
+        assert_eq!(class([&c, &c], &[256, 512]), MapClass::Flat(InputAccess { repeated: 0, aligned: true }));
+        assert_eq!(class([&c, &c], &[256, 516]), MapClass::Flat(InputAccess { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
+        assert_eq!(class([&c, &c], &[260, 512]), MapClass::Flat(InputAccess { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &c], &[256, 514]), MapClass::Flat(InputAccess { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &scalar], &[256, 513]), MapClass::Flat(InputAccess { repeated: 2, aligned: true }));
         assert_eq!(
             class([&c, &row], &[256, 512]),
-            MapClass::Packed { access: Access { repeated: 0, aligned: true }, rank: 2, is_multiple: true }
+            MapClass::Packed { access: InputAccess { repeated: 0, aligned: true }, rank: 2, is_multiple: true }
         );
         assert_eq!(class([&c, &row], &[256, 513]), MapClass::Strided { rank: 2 }, "the row is not aligned");
         let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 40]).unwrap();
         assert_eq!(
             class([&column, &row], &[257, 512]),
-            MapClass::Packed { access: Access { repeated: 1, aligned: true }, rank: 2, is_multiple: true }
+            MapClass::Packed { access: InputAccess { repeated: 1, aligned: true }, rank: 2, is_multiple: true }
         );
-        let unaligned = MapClass::Packed { access: Access { repeated: 1, aligned: false }, rank: 2, is_multiple: true };
+        let unaligned = MapClass::Packed { access: InputAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: true };
         assert_eq!(class([&column, &row], &[257, 513]), unaligned, "both inputs are broadcast");
         let short = Layout::contiguous(&[100, 42]).unwrap();
         let of_short = Layout::contiguous(&[42]).unwrap().broadcast_to(&[100, 42]).unwrap();
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(kernel.class, MapClass::Strided { rank: 2 }, "42 elements are no multiple of 4");
         let column = Layout::contiguous(&[100, 1]).unwrap().broadcast_to(&[100, 42]).unwrap();
         let kernel = kernel_of(&program, &[&column, &of_short], &short, &[256, 512]);
-        let crossing = MapClass::Packed { access: Access { repeated: 1, aligned: false }, rank: 2, is_multiple: false };
+        let crossing = MapClass::Packed { access: InputAccess { repeated: 1, aligned: false }, rank: 2, is_multiple: false };
         assert_eq!(kernel.class, crossing, "both inputs are broadcast");
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("an output that is not in C order");
     }
     let dtype = spec.dtype;
-    if !random.distribution.has_dtype(dtype) {
+    if !random.distribution.supports_dtype(dtype) {
         decline!("{dtype} is not drawn from this distribution");
     }
     let context = device::context(call.device)?;
@@ -73,7 +73,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     } else {
         queue_random(context, random, dtype, out.pointer(), count).with_call_context(call)?;
     }
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 /// Queues the kernel of `sampler`, which writes `count` numbers at the address `pointer`. Parameter n of the distribution is the array at

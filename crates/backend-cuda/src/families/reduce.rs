@@ -13,13 +13,13 @@ use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, P
 use smallvec::SmallVec;
 
 use crate::codegen::reductions::{self, ReductionCode};
-use crate::codegen::{self, Access, Combination, KernelKey, check_programs, ctype};
+use crate::codegen::{self, Combination, InputAccess, KernelKey, check_programs, ctype};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::driver::{COUNTER_COUNT, Context};
 use crate::families::kernel::{self, DEFAULT_THREADS};
 use crate::families::rows;
-use crate::user_kernels::{self, ReductionCall, StringReduction};
+use crate::user_kernels::{self, ReductionCall, UserCppReduction};
 
 const COMMON_SOURCE: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
 /// Maximum number of kept axes, and maximum number of reduced axes, after adjacent axes are merged.
@@ -32,7 +32,7 @@ const ROW_SPLIT_BLOCKS: usize = 1056;
 const COLUMN_SPLIT_BLOCKS: usize = 396;
 /// Minimum number of threads of a block that share one column. A column with fewer elements has one thread per element, so that no thread
 /// is idle.
-const MIN_THREAD_ROWS: usize = 8;
+const MIN_THREADS_PER_COLUMN: usize = 8;
 // Each row or group of columns that several blocks share needs a counter in scratch memory. At least two blocks share each, so there are at
 // most `ROW_SPLIT_BLOCKS / 2` such rows or groups. If columns are loaded one by one instead of as vectors, there may be eight times as many
 // groups.
@@ -68,7 +68,7 @@ pub(crate) struct ReduceShape {
     width: usize,
     /// Whether indices have 64 bits.
     wide: bool,
-    access: Access,
+    access: InputAccess,
 }
 
 /// Returns the CUDA source of the reduction `op` of the expression `program`.
@@ -145,10 +145,10 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
                 _ => dtype,
             };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
-            let access = Access { repeated: 0, aligned: width > 1 };
+            let access = InputAccess { repeated: 0, aligned: width > 1 };
             let threads = [ThreadLayout::Team(8), ThreadLayout::Lanes(32), ThreadLayout::Team(256), ThreadLayout::Lanes([2, 256][n % 2])]
                 [(n + m) / 3 % 4];
-            let most = max_columns(reductions::accumulator_size(reduction, acc));
+            let most = max_columns_per_thread(reductions::accumulator_size(reduction, acc));
             let width = if let ThreadLayout::Lanes(_) = threads { width.clamp(1, most) } else { width };
             let shape = ReduceShape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
             list.extend(named_source(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
@@ -157,13 +157,19 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     let taking = check_programs::take_program(DType::F32, DType::I32);
     for ((op, reduction), (threads, width)) in reductions::axis_reductions().zip([(ThreadLayout::Team(8), 4), (ThreadLayout::Lanes(32), 1)])
     {
-        let shape =
-            ReduceShape { threads, kept_rank: 1, reduced_rank: 1, width, wide: false, access: Access { repeated: 0b10, aligned: true } };
+        let shape = ReduceShape {
+            threads,
+            kept_rank: 1,
+            reduced_rank: 1,
+            width,
+            wide: false,
+            access: InputAccess { repeated: 0b10, aligned: true },
+        };
         list.extend(named_source(op, reduction, &taking, "take", (DType::F32, DType::F32), shape));
     }
     let ways = [([300, 5000], &[1][..], 256), ([300, 5000], &[0], 256), ([1, 100_001], &[0, 1], 8), ([300, 40], &[-1], 256)];
     let strings = DType::ALL.into_iter().enumerate().map(|(n, dtype)| (dtype, ways[n % ways.len()]));
-    list.extend(strings.filter_map(|(dtype, (shape, axes, address))| user_reduction_source(dtype, shape, axes, address)));
+    list.extend(strings.filter_map(|(dtype, (shape, axes, address))| user_reduction_check_source(dtype, shape, axes, address)));
     list
 }
 
@@ -207,7 +213,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
 
 /// Runs `call`, a user-defined reduction whose C++ expressions are strings.
 pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
-    let Some(reduction) = StringReduction::of(call) else { decline!("not a reduction from strings") };
+    let Some(reduction) = UserCppReduction::of(call) else { decline!("not a reduction from strings") };
     launch_reduction(call, reduction.program(), reduction.plan(), (reduction.combination().size, COLUMN_SPLIT_BLOCKS), |context, shape| {
         let key = reduction.extend_key(kernel_key(reduction.program(), shape)).serialize();
         context.kernels().get_or_make(key.hash(), key.bytes(), || {
@@ -217,7 +223,7 @@ pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
 }
 
 /// Returns the source of the user-defined `reduction` for `shape`.
-pub(crate) fn user_reduction_code(reduction: &StringReduction, shape: ReduceShape) -> String {
+pub(crate) fn user_reduction_code(reduction: &UserCppReduction, shape: ReduceShape) -> String {
     let kernel = kernel_source(reduction.combination().into(), reduction.output_dtype(), shape);
     [codegen::PRELUDE, &reduction.element_source(shape.access), &kernel].concat()
 }
@@ -248,16 +254,16 @@ fn launch_reduction(
     let inputs = device::pointers_to_read(call.inputs)?;
     let mut itemsizes = SmallVec::<[usize; 4]>::new();
     call.inputs.iter().for_each(|array| itemsizes.push(array.dtype().itemsize()));
-    let (shape, blocks) = select_kernel(plan, &inputs, &itemsizes, (max_columns(acc_size), column_blocks));
+    let (shape, blocks) = select_kernel(plan, &inputs, &itemsizes, (max_columns_per_thread(acc_size), column_blocks));
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
     let reduction = ReduceLaunch { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
     reduction.queue_reduction(&function, &inputs, out.pointer()).with_call_context(call)?;
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 /// Returns the maximum number of adjacent columns per thread, so that a block's accumulators fit in shared memory.
-fn max_columns(acc_size: usize) -> usize {
+fn max_columns_per_thread(acc_size: usize) -> usize {
     (128 / acc_size).min(8)
 }
 
@@ -275,15 +281,15 @@ struct BlockSplit {
 /// Returns the kernel shape of the user-defined reduction `asked`, assuming that all its inputs start at `address`.
 pub(crate) fn user_reduction_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
-    let (addresses, most) = (vec![address; itemsizes.len()], max_columns(asked.reduction.combination().size));
+    let (addresses, most) = (vec![address; itemsizes.len()], max_columns_per_thread(asked.reduction.combination().size));
     select_kernel(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_SPLIT_BLOCKS)).0
 }
 
 /// Returns the name and source of a user-defined reduction over `axes` of a matrix with the extents `shape`, which starts at `address`.
-fn user_reduction_source(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
+fn user_reduction_check_source(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = testing::calls::array(device, dtype, Layout::contiguous(&shape).ok()?).ok()?;
-    let asked = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
+    let asked = user_kernels::example_call_for_checks(&matrix.into(), axes).ok()?;
     let shape = user_reduction_shape(&asked, address);
     Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inline_headers(user_reduction_code(&asked.reduction, shape))))
 }
@@ -291,7 +297,7 @@ fn user_reduction_source(dtype: DType, shape: [usize; 2], axes: &[isize], addres
 /// Selects the kernel for `plan` and its number of blocks. The load width also depends on the alignment of the addresses `inputs`.
 /// `columns` has the maximum number of columns per thread, and the number of blocks among which columns are split.
 fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceShape, BlockSplit) {
-    let (max_columns, column_blocks) = columns;
+    let (max_columns_per_thread, column_blocks) = columns;
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
     let is_column = plan.pattern == ReducePattern::Column;
@@ -307,10 +313,10 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
     };
     let (threads, width, aligned, blocks) = if is_column {
         let inner = plan.kept.last().copied().unwrap_or(1);
-        let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(max_columns) && inner % w == 0).last().unwrap_or(1);
+        let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(max_columns_per_thread) && inner % w == 0).last().unwrap_or(1);
         // The number of threads over adjacent columns depends on the shape alone, so that the order of combination does not depend on
         // addresses.
-        let most = DEFAULT_THREADS as usize / plan.reduced_size.clamp(1, MIN_THREAD_ROWS).next_power_of_two();
+        let most = DEFAULT_THREADS as usize / plan.reduced_size.clamp(1, MIN_THREADS_PER_COLUMN).next_power_of_two();
         let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(most);
         let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
         let splits = (column_blocks / shared).min(plan.reduced_size / (8 * DEFAULT_THREADS as usize / lanes)).clamp(1, 256);
@@ -344,8 +350,8 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
         kept_rank: plan.kept.len(),
         reduced_rank: plan.reduced.len(),
         width,
-        wide: !codegen::reduction_fits_narrow(plan),
-        access: if width > 0 { Access { repeated, aligned } } else { Access::default() },
+        wide: !codegen::reduction_fits_narrow_index(plan),
+        access: if width > 0 { InputAccess { repeated, aligned } } else { InputAccess::default() },
     };
     (shape, blocks)
 }

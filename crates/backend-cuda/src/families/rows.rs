@@ -97,7 +97,7 @@ impl RowsShape {
             results: bits(inputs.len()..plan.row_strides.len()),
             aligned: (0..inputs.len()).filter(along).all(is_aligned),
         };
-        let wide = !codegen::fits_narrow(plan.rows, &plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()));
+        let wide = !codegen::fits_narrow_index(plan.rows, &plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()));
         Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
@@ -139,8 +139,8 @@ impl RowsShape {
         let kernel = include_str!("../kernels/rows.cu").replace("KERNEL", &kernel_name(program));
         Ok([
             codegen::PRELUDE,
-            codegen::device_sources::WARP,
-            codegen::device_sources::EXTREMES,
+            codegen::device_sources::WARP_SHUFFLE_SOURCE,
+            codegen::device_sources::EXTREMES_SOURCE,
             &constants,
             include_str!("../kernels/rows.cuh"),
             &row,
@@ -235,7 +235,7 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
     // SAFETY: the arguments match rows.cu. The plan's strides keep every access to each row's `length` elements inside the buffers. Vector
     // loads do not pass the end of a row, because `length` is a multiple of their width.
     unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
-    device::done(call, outputs)
+    device::done_with_buffers(call, outputs)
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers typical expressions in several dtypes
@@ -266,7 +266,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         list.extend(sample_programs::named_source("ends", &sample_programs::min_and_product(dtype), lengths[n % lengths.len()], 2, n));
     }
-    list.extend(sample_programs::named_source("share of take", &sample_programs::share_of_take(), 4097, 0, 0));
+    list.extend(sample_programs::named_source("share of take", &sample_programs::take_divided_by_sum(), 4097, 0, 0));
     list
 }
 

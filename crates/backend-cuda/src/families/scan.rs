@@ -13,7 +13,7 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
+use crate::codegen::{self, InputAccess, KernelKey, check_programs, device_sources};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -65,15 +65,15 @@ fn combining_operation(reduction: &ReductionDef) -> Option<Op> {
 }
 
 fn cuda_source(program: &Expression, combine: Op, rank: usize, wide: bool, look_back: bool) -> std::result::Result<String, &'static str> {
-    let element = codegen::element_source(program, Access::default())?;
+    let element = codegen::element_source(program, InputAccess::default())?;
     let combine = codegen::expression(combine).ok_or(combine.name())?.with_arguments(["(a)", "(b)"]);
     let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE(a, b) {combine}\n", codegen::index_type(wide));
     let kernels = if look_back {
-        [device_sources::RELAXED, device_sources::FOLD_LOOK_BACK, LOOK_BACK_SOURCE].concat()
+        [device_sources::RELAXED_ATOMICS_SOURCE, device_sources::FOLD_LOOK_BACK_SOURCE, LOOK_BACK_SOURCE].concat()
     } else {
         include_str!("../kernels/scan.cu").into()
     };
-    Ok([codegen::PRELUDE, &element, &defines, device_sources::WARP, COMMON_SOURCE, &kernels].concat())
+    Ok([codegen::PRELUDE, &element, &defines, device_sources::WARP_SHUFFLE_SOURCE, COMMON_SOURCE, &kernels].concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers the operations over every dtype, several
@@ -115,11 +115,11 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let strategy = select_strategy(plan);
     // The buffer starts with the ticket counter, from which blocks take tile numbers. The look-back states of the tiles follow.
     let tiles = plan.len.div_ceil(tile_length(spec.dtype));
-    let state_words = 1 + plan.line_count * device_sources::states_of_row(tiles) * accumulator_size(spec.dtype).div_ceil(4);
+    let state_words = 1 + plan.line_count * device_sources::look_back_state_count(tiles) * accumulator_size(spec.dtype).div_ceil(4);
     let states = if strategy == ScanStrategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = ScanLaunch { context, program, plan, combine, inputs: &inputs, out: out.pointer() };
     scan.queue_scan(strategy, tiles, states.as_deref()).with_call_context(call)?;
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 /// The arguments of one launch of a scan kernel.
@@ -146,7 +146,7 @@ impl ScanLaunch<'_> {
         let lines = plan.line_strides.iter().chain([&plan.out_line_strides]);
         let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lines.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();
         let size = plan.line_count.saturating_mul(plan.len);
-        !codegen::fits_narrow(size, &dims, all.iter().map(|s| &s[..]))
+        !codegen::fits_narrow_index(size, &dims, all.iter().map(|s| &s[..]))
     }
 
     fn kernel_function(&self, name: &'static str, wide: bool, look_back: bool) -> crate::Result<Arc<Function>> {

@@ -17,7 +17,7 @@ use cuprum_core::ops::elementwise::ADD;
 use cuprum_core::{Array, Call, Capability, DType, Outcome, Result, Work, decline};
 
 use crate::device::{self, WithCallContext};
-use launch::{Combination, ScatterLaunch, plan_scatter};
+use launch::{CombineDefinitions, ScatterLaunch, plan_scatter};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn compile_check_sources() -> Vec<(String, String)> {
@@ -38,7 +38,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("no target");
     }
     let combination = match combine {
-        Some(op) => match Combination::of(op, spec.dtype, rows) {
+        Some(op) => match CombineDefinitions::of(op, spec.dtype, rows) {
             Some(combination) => Some(combination),
             None => decline!("no CUDA expression for {}", op.name()),
         },
@@ -83,5 +83,5 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         }
         _ => decline!("groups without an order"),
     }
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }

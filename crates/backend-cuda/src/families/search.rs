@@ -27,13 +27,13 @@ const MIN_COUNT_FOR_LARGE_SAMPLE: usize = 1 << 20;
 const MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES: usize = 8;
 
 /// Shared memory of a block of the kernel `find_members`, as in `search.cu`: a filter of 2^19 bits, and a list of 8192 16-bit numbers.
-const MEMBER_BYTES: u32 = (1 << 16) + 2 * MEMBER_TILE as u32;
+const FIND_MEMBERS_SHARED_BYTES: u32 = (1 << 16) + 2 * FIND_MEMBERS_TILE_LENGTH as u32;
 /// Number of values that a block of `find_members` searches at a time, as in `search.cu`.
-const MEMBER_TILE: usize = 8 * THREADS_PER_BLOCK as usize;
+const FIND_MEMBERS_TILE_LENGTH: usize = 8 * THREADS_PER_BLOCK as usize;
 /// Maximum size of the sorted array for which the filter of `find_members` excludes most values.
 const MAX_FILTERED_ELEMENTS: usize = 1 << 16;
 /// Minimum number of values for each element of the sorted array for which the filters pay off.
-const MIN_VALUES_PER_FILTERED: usize = 64;
+const MIN_VALUES_PER_FILTERED_ELEMENT: usize = 64;
 
 /// Returns the macro definitions of the kernel. `several` tells whether a thread searches four values at a time instead of one.
 fn kernel_defines(dtype: DType, result: SearchResult, several: bool) -> [(&'static str, &'static str); 3] {
@@ -77,11 +77,11 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let several = step <= MAX_SAMPLE_DISTANCE_FOR_FOUR_VALUES;
     let finds_members = matches!(result, SearchResult::IsFound | SearchResult::IsMissing)
         && size <= MAX_FILTERED_ELEMENTS
-        && count / MIN_VALUES_PER_FILTERED >= size.max(MEMBER_TILE)
-        && MEMBER_BYTES <= context.info().shared_per_block_optin;
+        && count / MIN_VALUES_PER_FILTERED_ELEMENT >= size.max(FIND_MEMBERS_TILE_LENGTH)
+        && FIND_MEMBERS_SHARED_BYTES <= context.info().shared_per_block_optin;
     if finds_members {
         queue_members(context, values.dtype(), result, addresses, [size, count]).with_call_context(call)?;
-        return device::done(call, [out]);
+        return device::done_with_buffers(call, [out]);
     }
     let queue = || {
         let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), result, several))?;
@@ -97,7 +97,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
     queue().with_call_context(call)?;
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 /// Queues the kernel that looks up values in a filter of a sorted array. `addresses` are the addresses of the sorted array, the values and
@@ -110,13 +110,13 @@ fn queue_members(
     sizes: [usize; 2],
 ) -> crate::Result<()> {
     let function = SEARCH_SOURCE.kernel(context, "find_members", &kernel_defines(dtype, result, false))?;
-    function.allow_dynamic_shared(MEMBER_BYTES)?;
+    function.allow_dynamic_shared(FIND_MEMBERS_SHARED_BYTES)?;
     let mut args = Args::new();
     args.push(&addresses[0]).push(&addresses[1]).push(&sizes[0]).push(&addresses[2]).push(&sizes[1]);
     // Each block builds a filter, so the grid has no more blocks than can run at the same time.
-    let resident = function.blocks_per_sm(THREADS_PER_BLOCK, MEMBER_BYTES)? * context.info().sm_count;
-    let grid = [sizes[1].div_ceil(MEMBER_TILE).min(resident.max(1) as usize) as u32, 1, 1];
+    let resident = function.blocks_per_sm(THREADS_PER_BLOCK, FIND_MEMBERS_SHARED_BYTES)? * context.info().sm_count;
+    let grid = [sizes[1].div_ceil(FIND_MEMBERS_TILE_LENGTH).min(resident.max(1) as usize) as u32, 1, 1];
     // SAFETY: the arguments match find_members. The sorted array has `sizes[0]` elements, and values and output have `sizes[1]` each. The
     // shared memory holds the filter and the list.
-    unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], MEMBER_BYTES, args.pointers()) }
+    unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], FIND_MEMBERS_SHARED_BYTES, args.pointers()) }
 }

@@ -5,7 +5,7 @@ use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
+use crate::codegen::{self, FoldTemplate, InputAccess, KernelKey, check_programs, ctype, device_sources};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::driver::Context;
@@ -30,8 +30,8 @@ fn min_resident_blocks(program: &Expression) -> u32 {
 #[derive(Clone, Copy)]
 struct SegmentKernelSpec<'a> {
     program: &'a Expression,
-    access: Access,
-    fold: FoldClass,
+    access: InputAccess,
+    fold: FoldTemplate,
     acc: DType,
     team: u32,
 }
@@ -50,15 +50,22 @@ impl<'a> SegmentKernelSpec<'a> {
             self.team,
             min_resident_blocks(self.program),
         );
-        let parts = [codegen::PRELUDE, device_sources::WARP, device_sources::EXTREMES, device_sources::FOLD, &element, &definitions];
+        let parts = [
+            codegen::PRELUDE,
+            device_sources::WARP_SHUFFLE_SOURCE,
+            device_sources::EXTREMES_SOURCE,
+            device_sources::FOLD_SOURCE,
+            &element,
+            &definitions,
+        ];
         Ok([&parts.concat(), include_str!("../kernels/segment.cu")].concat())
     }
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every reduction and dtype.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    let of = |name: String, op: Op, (program, access, acc, team): (&Expression, Access, DType, u32)| {
-        let fold = FoldClass::of(op.reduction()?, acc)?;
+    let of = |name: String, op: Op, (program, access, acc, team): (&Expression, InputAccess, DType, u32)| {
+        let fold = FoldTemplate::of(op.reduction()?, acc)?;
         let text = SegmentKernelSpec { program, access, fold, acc, team }.cuda_source().ok()?;
         Some((format!("{name}, {}, {team}>", op.name()), text))
     };
@@ -67,12 +74,12 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         every.filter(|(op, d)| d.sum_dtype() == *d || op.reduction().is_some_and(|r| r.selects)).zip([1, 4, 32].into_iter().cycle());
     let plain = plain.filter_map(|((op, value), team)| {
         let acc = op.reduction()?.accumulator.of(value);
-        of(format!("segment_fold<{value}"), op, (&Expression::identity(value), Access::default(), acc, team))
+        of(format!("segment_fold<{value}"), op, (&Expression::identity(value), InputAccess::default(), acc, team))
     });
     let taking =
         [(DType::F32, DType::I32, SEGMENT_SUM, 8), (DType::F64, DType::I64, SEGMENT_MAX, 1), (DType::C64, DType::I32, SEGMENT_SUM, 32)];
     let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
-        let (program, access) = (check_programs::take_program(table, indices), Access { repeated: 0b10, aligned: false });
+        let (program, access) = (check_programs::take_program(table, indices), InputAccess { repeated: 0b10, aligned: false });
         of(format!("segment_fold<{table} of take by {indices}"), op, (&program, access, table, team))
     });
     plain.chain(taking).collect()
@@ -84,7 +91,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("not a reduction of segments with one output")
     };
     let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };
-    let Some(fold) = FoldClass::of(reduction, acc) else { decline!("no CUDA reduction for {}", call.op.name()) };
+    let Some(fold) = FoldTemplate::of(reduction, acc) else { decline!("no CUDA reduction for {}", call.op.name()) };
     let dtype = program.output_dtype(0);
     if spec.dtype != dtype || acc != reduction.accumulator.of(dtype) {
         decline!("values of {dtype} reduced to {} in {acc}", spec.dtype);
@@ -100,12 +107,12 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
-    let spec = SegmentKernelSpec { program, access: Access::of_flat_inputs(values), fold, acc, team: team_size(length, segments) };
+    let spec = SegmentKernelSpec { program, access: InputAccess::of_flat_inputs(values), fold, acc, team: team_size(length, segments) };
     let reduction = SegmentLaunch { context, spec, length, segments };
     reduction
         .queue_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
         .with_call_context(call)?;
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 /// The arguments of one launch of a segment kernel.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, DType, Error, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
+use crate::codegen::{self, InputAccess, KernelKey, check_programs, device_sources};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -19,7 +19,7 @@ const SELECT_SOURCE: &str = include_str!("../kernels/select.cu");
 /// The parameters that determine the source of a compaction kernel, besides the condition.
 #[derive(Clone, Copy, Debug)]
 struct SelectShape {
-    access: Access,
+    access: InputAccess,
     /// Size of a selected element in bytes, or `None` if the elements are not an output.
     values: Option<usize>,
     /// Whether indices are an output.
@@ -31,7 +31,7 @@ struct SelectShape {
 impl SelectShape {
     /// Returns a shape whose tiles have about 16 KiB of the widest input. If values are an output, tiles may be smaller, because selected
     /// values stay in registers until their output positions are known. `indices` tells whether indices are an output.
-    fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, indices: bool) -> SelectShape {
+    fn new(itemsizes: impl IntoIterator<Item = usize>, access: InputAccess, values: Option<usize>, indices: bool) -> SelectShape {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
         SelectShape { access, values, indices, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
     }
@@ -42,7 +42,15 @@ fn cuda_source(condition: &Expression, shape: SelectShape) -> std::result::Resul
     let element = codegen::element_source(condition, access)?;
     let (item, has_values, has_indices) = (item_type(values.unwrap_or(1)), values.is_some() as u8, indices as u8);
     let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define INDICES {has_indices}\n");
-    Ok([codegen::PRELUDE, &element, &defines, device_sources::RELAXED, device_sources::COUNT_LOOK_BACK, SELECT_SOURCE].concat())
+    Ok([
+        codegen::PRELUDE,
+        &element,
+        &defines,
+        device_sources::RELAXED_ATOMICS_SOURCE,
+        device_sources::COUNT_LOOK_BACK_SOURCE,
+        SELECT_SOURCE,
+    ]
+    .concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every element size, with elements,
@@ -57,12 +65,14 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         (DType::C128, Some(16), true),
     ];
     let listed = uses.into_iter().filter_map(|(dtype, values, indices)| {
-        let shape = SelectShape::new([dtype.itemsize()], Access::default(), values, indices);
+        let shape = SelectShape::new([dtype.itemsize()], InputAccess::default(), values, indices);
         let text = cuda_source(&nonzero_condition(dtype), shape).ok()?;
         Some((format!("select<{dtype}, {values:?}, {indices}>"), text))
     });
-    let taking =
-        cuda_source(&check_programs::take_program(DType::Bool, DType::I64), SelectShape::new([1, 1, 8], Access::default(), None, true));
+    let taking = cuda_source(
+        &check_programs::take_program(DType::Bool, DType::I64),
+        SelectShape::new([1, 1, 8], InputAccess::default(), None, true),
+    );
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
@@ -95,7 +105,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         return device::done_with_length(call, 0, buffers?);
     }
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
-    let shape = SelectShape::new(itemsizes, Access::of_flat_inputs(conditions), from.map(|a| a.dtype().itemsize()), indices);
+    let shape = SelectShape::new(itemsizes, InputAccess::of_flat_inputs(conditions), from.map(|a| a.dtype().itemsize()), indices);
     let inputs = device::pointers_to_read(conditions)?;
     let from = from.map(device::pointer_to_read).transpose()?.unwrap_or(0);
     let select = SelectLaunch { context: device::context(call.device)?, condition: program, shape, inputs, from, size };
@@ -139,7 +149,7 @@ impl SelectLaunch<'_> {
         let tiles = self.size.div_ceil(DEFAULT_THREADS as usize * items);
         // The scratch memory holds the number of selected elements, the ticket counter from which blocks take tile numbers, and the
         // look-back states of the tiles.
-        let words = 2 + device_sources::states_of_row(tiles);
+        let words = 2 + device_sources::look_back_state_count(tiles);
         let scratch = device::allocate(call, words * 8)?;
         let queue = || {
             self.context.fill(scratch.memory(), 0, [0u8; 4], 2 * words)?;
@@ -171,7 +181,7 @@ mod tests {
 
     #[test]
     fn tiles_follow_the_widest_input() {
-        let items = |sizes: &[usize], values| SelectShape::new(sizes.iter().copied(), Access::default(), values, false).items;
+        let items = |sizes: &[usize], values| SelectShape::new(sizes.iter().copied(), InputAccess::default(), values, false).items;
         assert_eq!(
             [items(&[1], None), items(&[1], Some(1)), items(&[4], None), items(&[1], Some(8)), items(&[16], Some(1))],
             [32, 16, 16, 8, 8]

@@ -63,13 +63,13 @@ impl KernelShape {
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype, and several shapes.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
-    let listed = checked_dtypes().zip(shapes);
+    let listed = compile_check_dtypes().zip(shapes);
     let dense = listed.map(|((dtype, index), (team, per))| SPARSE_SOURCE.named_source(&KernelShape { team, per }.defines(dtype, index)));
     dense.chain(product::compile_check_sources()).collect()
 }
 
 /// Returns the dtypes and index types of the sources that are compiled in checks without a device: every dtype, and both index types.
-fn checked_dtypes() -> impl Iterator<Item = (DType, DType)> {
+fn compile_check_dtypes() -> impl Iterator<Item = (DType, DType)> {
     let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
     dtypes.zip([DType::I32, DType::I64].into_iter().cycle())
 }
@@ -146,7 +146,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         unsafe { function.launch([down, across as u32, 1], [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     };
     queue().with_call_context(call)?;
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 #[cfg(test)]

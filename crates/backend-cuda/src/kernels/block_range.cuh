@@ -4,7 +4,7 @@ namespace cuprum {
 
 // Calls `use(element, index)` for the elements `row[begin..end]`. The block has `Threads` threads, each with `Unroll` loads in flight.
 template <int Threads, int Unroll = 8, class T, class Use>
-__device__ inline void for_each_in(const T* row, i64 begin, i64 end, const Use& use) {
+__device__ inline void for_each_in_block_range(const T* row, i64 begin, i64 end, const Use& use) {
     i64 i = begin + threadIdx.x;
     for (; i + (Unroll - 1) * Threads < end; i += Unroll * Threads) {
         T x[Unroll];

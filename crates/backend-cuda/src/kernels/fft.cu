@@ -4,12 +4,12 @@ using namespace cuprum;
 
 // Shape of a C-ordered complex array: the extents before, along and after the transformed axis. Along this axis, NumPy ignores the
 // imaginary parts at index 0 and at index `second`.
-struct Spectrum {
+struct SpectrumShape {
     i64 outer, extent, inner, second;
 };
 
 // Sets the imaginary parts that NumPy ignores to 0.
-extern "C" __global__ void __launch_bounds__(256) clear_ignored_imaginary_parts(T* parts, const __grid_constant__ Spectrum s) {
+extern "C" __global__ void __launch_bounds__(256) clear_ignored_imaginary_parts(T* parts, const __grid_constant__ SpectrumShape s) {
     const i64 step = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < s.outer * s.inner; i += step) {
         const i64 first = i / s.inner * s.extent * s.inner + i % s.inner;

@@ -49,7 +49,7 @@ template <class T> struct TileStates {
 constexpr int SPAN = 32;
 
 // Returns the number of states of a row of `tiles` tiles: one for each tile, then one for each span.
-__device__ inline u64 states_of_row(u64 tiles) { return tiles + (tiles + SPAN - 1) / SPAN; }
+__device__ inline u64 look_back_state_count(u64 tiles) { return tiles + (tiles + SPAN - 1) / SPAN; }
 
 // Publishes the fold `total` of tile `tile` of a row, and returns the fold of all earlier tiles of the row. The return value is
 // undefined for tile 0. `row` is the index of the row's first state. All 32 lanes of one warp must call this function.

@@ -90,12 +90,12 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     for_each(0, n, 0, n, [&](int i, int j) { x(i, j) = number(i == j ? 1 : 0); });
     sync();
 #endif
-    eliminate(factors, pivots, shared);
+    lu_decompose(factors, pivots, shared);
     if (is_singular(factors)) {
         fill(out, i64(n) * k, number(not_a_number()));
         return false;
     }
-    interchange(x, pivots, n);
+    interchange_rows(x, pivots, n);
     solve_lower(factors, x, true);
     solve_upper(factors, x, false);
     store(out, x);
@@ -105,7 +105,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     Matrix factors = arena.matrix(n, n);
     int* pivots = arena.take<int>(n);
     load(factors, source);
-    eliminate(factors, pivots, shared);
+    lu_decompose(factors, pivots, shared);
     if (team_rank() == 0) {
         T sign = number(1);
         ScaledProduct product{number(1), 0};
@@ -167,7 +167,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     Matrix factors = arena.matrix(m, n);
     int* pivots = arena.take<int>(least);
     load(factors, source);
-    eliminate(factors, pivots, shared);
+    lu_decompose(factors, pivots, shared);
     store(static_cast<T*>(out0) + index * m * n, factors);
     for (int i = team_rank(); i < least; i += TEAM) static_cast<int*>(out1)[index * least + i] = pivots[i];
     return true;
@@ -227,8 +227,8 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     Matrix rotated = v;
     rotated.rows = OPTION & VECTORS ? columns : 0;
     R* s = static_cast<R*>(OPTION & VECTORS ? out1 : out0) + index * columns;
-    const R negligible = finite ? epsilon() * frobenius(w, shared) : R(0);
-    const bool converged = finite && orthogonalize(w, rotated, negligible, shared);
+    const R negligible = finite ? epsilon() * frobenius_norm(w, shared) : R(0);
+    const bool converged = finite && orthogonalize_columns(w, rotated, negligible, shared);
     sync();
     for (int j = team_rank(); j < columns; j += TEAM) {
         R sum = 0;
@@ -287,7 +287,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     sync();
     bool finite;
     const int exponent = normalize(w, shared, finite);
-    const bool converged = finite && diagonalize(w, v, rotations, shared);
+    const bool converged = finite && diagonalize_hermitian(w, v, rotations, shared);
     sync();
     for (int j = team_rank(); j < n; j += TEAM) values[j] = converged ? real(w(j, j)) : not_a_number();
     sync();

@@ -173,7 +173,7 @@ __device__ inline int normalize(Matrix a, TeamShared& shared, bool& finite) {
 
 // Computes the LU decomposition of `a` in place. Step i interchanges row i with row pivots[i]. A column without a non-zero pivot is not
 // eliminated.
-__device__ inline void eliminate(Matrix a, int* pivots, TeamShared& shared) {
+__device__ inline void lu_decompose(Matrix a, int* pivots, TeamShared& shared) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = 0; j < k; j++) {
         R most = R(-1);
@@ -240,7 +240,7 @@ __device__ inline void solve_upper(Matrix a, Matrix x, bool unit) {
     }
 }
 
-__device__ inline void interchange(Matrix x, const int* pivots, int count) {
+__device__ inline void interchange_rows(Matrix x, const int* pivots, int count) {
     for (int c = team_rank(); c < x.columns; c += TEAM) {
         for (int i = 0; i < count; i++) {
             const int p = pivots[i];
@@ -378,7 +378,7 @@ __device__ inline void rotate(const Rotation& r, T& p, T& q) {
 }
 
 // Returns the Frobenius norm of a matrix that `normalize` has scaled, so that the squares neither overflow nor underflow.
-__device__ inline R frobenius(Matrix a, TeamShared& shared) {
+__device__ inline R frobenius_norm(Matrix a, TeamShared& shared) {
     R sum = 0;
     for_each(0, a.rows, 0, a.columns, [&](int i, int j) { sum += square(a(i, j)); });
     return sqrt(team_sum(sum, shared));
@@ -386,9 +386,9 @@ __device__ inline R frobenius(Matrix a, TeamShared& shared) {
 
 // Diagonalises a Hermitian matrix in place, and multiplies `v` by the rotations unless it has no columns. `rotations` holds one
 // rotation for each pair. Returns whether the off-diagonal elements vanished.
-__device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, TeamShared& shared) {
+__device__ inline bool diagonalize_hermitian(Matrix a, Matrix v, Rotation* rotations, TeamShared& shared) {
     const int n = a.rows, players = n + n % 2, games = players / 2;
-    const R norm = frobenius(a, shared);
+    const R norm = frobenius_norm(a, shared);
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
         R off = 0;
         for (int round = 0; round < players - 1; round++) {
@@ -442,7 +442,7 @@ __device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, Team
 }
 
 // Number of threads that share a pair of columns: a power of two, at most 32.
-__device__ inline int group_size(int games) {
+__device__ inline int threads_per_column_pair(int games) {
     int size = 1;
     while (size < 32 && size * 2 * games <= TEAM) size *= 2;
     return size;
@@ -458,9 +458,9 @@ __device__ inline complex<R> group_sum(complex<R> x, int size) { return complex<
 
 // Makes the columns of `w` orthogonal by rotations, and multiplies `v` by them unless it has no rows. Columns whose norm is at most
 // `negligible`, the rounding error of the matrix, are not rotated. Returns whether all other columns are orthogonal.
-__device__ inline bool orthogonalize(Matrix w, Matrix v, R negligible, TeamShared& shared) {
+__device__ inline bool orthogonalize_columns(Matrix w, Matrix v, R negligible, TeamShared& shared) {
     const int n = w.columns, players = n + n % 2, games = players / 2;
-    const int size = group_size(games), member = team_rank() % size, groups = TEAM / size;
+    const int size = threads_per_column_pair(games), member = team_rank() % size, groups = TEAM / size;
     const R tolerance = epsilon() * sqrt(R(w.rows));
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
         R changed = 0;

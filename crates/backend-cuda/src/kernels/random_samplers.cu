@@ -1,7 +1,7 @@
 // Random numbers by rejection sampling. Each attempt for an element reads its own Philox block. T is the output's element type, SAMPLER the
 // struct of the distribution.
 //
-// Every function performs the operations of the CPU backend's modules `exact_math` and `samplers` in the same order, so that results have
+// Every function performs the operations of the CPU backend's modules `reproducible_math` and `samplers` in the same order, so that results have
 // equal bits on every device. `Real` rounds each operation, so none becomes a fused multiply-add. The CPU modules state the sources of the
 // algorithms and the ranges of the arguments.
 
@@ -31,13 +31,13 @@ __device__ inline Real greater(Real a, Real b) { return ::fmax(a.value, b.value)
 constexpr u64 NAN_BITS = 0x7ff8000000000000ull, INFINITY_BITS = 0x7ff0000000000000ull;
 constexpr u64 SQRT_HALF_BITS = 0x3fe6a09e667f3bcdull, ONE_BITS = 0x3ff0000000000000ull, MANTISSA_MASK = 0x000fffffffffffffull;
 constexpr f64 LN_2_HIGH = 0.6931471805592082, LN_2_LOW = 7.371002565167799e-13;
-constexpr f64 MAX_WHOLE = 9223372036854774784.0;
+constexpr f64 MAX_DISCRETE_RESULT = 9223372036854774784.0;
 constexpr u32 MAX_ATTEMPTS = 1 << 12;
 
 __device__ inline Real from_bits(u64 bits) { return __longlong_as_double(static_cast<i64>(bits)); }
 __device__ inline u64 bits_of(Real x) { return static_cast<u64>(__double_as_longlong(x.value)); }
 
-__device__ inline Real exact_log(Real x) {
+__device__ inline Real reproducible_log(Real x) {
     if (!(x >= 0.0)) return from_bits(NAN_BITS);
     if (x == 0.0) return -from_bits(INFINITY_BITS);
     if (x == from_bits(INFINITY_BITS)) return x;
@@ -65,7 +65,7 @@ __device__ inline Real exact_log(Real x) {
 // Returns 2^n for n from -1022 to 1023.
 __device__ inline Real power_of_two(i64 n) { return from_bits(static_cast<u64>(n + 1023) << 52); }
 
-__device__ inline Real exact_exp(Real x) {
+__device__ inline Real reproducible_exp(Real x) {
     if (!(x == x)) return x;
     if (x > 709.79) return from_bits(INFINITY_BITS);
     if (x < -745.2) return 0.0;
@@ -89,16 +89,16 @@ __device__ inline Real exact_exp(Real x) {
     return series * power_of_two(half) * power_of_two(whole - half);
 }
 
-__device__ inline Real exact_log1p(Real x) {
+__device__ inline Real reproducible_log1p(Real x) {
     const Real sum = Real(1.0) + x;
-    return sum == 1.0 ? x : exact_log(sum) * (x / (sum - 1.0));
+    return sum == 1.0 ? x : reproducible_log(sum) * (x / (sum - 1.0));
 }
 
 __device__ inline Real expm1_of_negative(Real x) {
-    const Real power = exact_exp(x);
+    const Real power = reproducible_exp(x);
     if (power == 1.0) return x;
     const Real difference = power - 1.0;
-    return difference == -1.0 ? Real(-1.0) : difference * (x / exact_log(power));
+    return difference == -1.0 ? Real(-1.0) : difference * (x / reproducible_log(power));
 }
 
 __device__ inline Real stirling_correction(Real k) {
@@ -115,7 +115,7 @@ __device__ inline Real stirling_correction(Real k) {
 __device__ inline Real log_factorial(Real k) {
     if (k < 2.0) return 0.0;
     const Real next = k + 1.0;
-    return (k + 0.5) * exact_log(next) - next + 0.9189385332046728 + stirling_correction(k);
+    return (k + 0.5) * reproducible_log(next) - next + 0.9189385332046728 + stirling_correction(k);
 }
 
 struct Uniforms {
@@ -123,7 +123,7 @@ struct Uniforms {
 };
 
 // The random words for one element of the output: one Philox block per attempt of the rejection sampling.
-struct Attempts {
+struct AttemptWords {
     u64 key, block;
     u32 stream, next = 0;
 
@@ -149,7 +149,7 @@ struct Attempts {
             const Real x = at.u + at.u - 1.0, y = at.v + at.v - 1.0;
             const Real square = x * x + y * y;
             if ((square < 1.0 && square > 0.0) || is_exhausted())
-                return {x * square_root(Real(-2.0) * exact_log(square) / square), 0.0, at.w};
+                return {x * square_root(Real(-2.0) * reproducible_log(square) / square), 0.0, at.w};
         }
     }
 };
@@ -160,7 +160,7 @@ struct Gamma {
         d = (shape < 1.0 ? shape + 1.0 : shape) - 0.3333333333333333;
         c = Real(1.0) / square_root(Real(9.0) * d);
     }
-    __device__ Real draw(Attempts& attempts) const {
+    __device__ Real draw(AttemptWords& attempts) const {
         if (shape == 0.0) return 0.0;
         Real gamma;
         for (;;) {
@@ -169,14 +169,14 @@ struct Gamma {
             if (root > 0.0) {
                 const Real cube = root * root * root, square = at.u * at.u;
                 if (at.w < Real(1.0) - Real(0.0331) * (square * square)
-                    || exact_log(at.w) < Real(0.5) * square + d * (Real(1.0) - cube + exact_log(cube))) {
+                    || reproducible_log(at.w) < Real(0.5) * square + d * (Real(1.0) - cube + reproducible_log(cube))) {
                     gamma = d * cube;
                     break;
                 }
             }
             if (attempts.is_exhausted()) return from_bits(NAN_BITS);
         }
-        return shape < 1.0 ? gamma * exact_exp(exact_log(Real(1.0) - attempts.pair().u) / shape) : gamma;
+        return shape < 1.0 ? gamma * reproducible_exp(reproducible_log(Real(1.0) - attempts.pair().u) / shape) : gamma;
     }
 };
 
@@ -185,12 +185,12 @@ struct Poisson {
     __device__ Poisson(Real mean, Real, Real) : mean(mean) {
         const bool is_small = mean < 10.0;
         b = Real(0.931) + Real(2.53) * square_root(mean);
-        power = is_small ? exact_exp(-mean) : exact_log(mean);
+        power = is_small ? reproducible_exp(-mean) : reproducible_log(mean);
         a = Real(-0.059) + Real(0.02483) * b;
-        log_inverse_alpha = is_small ? Real(0.0) : exact_log(Real(1.1239) + Real(1.1328) / (b - 3.4));
+        log_inverse_alpha = is_small ? Real(0.0) : reproducible_log(Real(1.1239) + Real(1.1328) / (b - 3.4));
         v_r = Real(0.9277) - Real(3.6224) / (b - 2.0);
     }
-    __device__ Real draw(Attempts& attempts) const {
+    __device__ Real draw(AttemptWords& attempts) const {
         if (mean < 10.0) {
             const Real uniform = attempts.pair().u;
             Real k = 0.0, term = power, sum = power;
@@ -209,7 +209,7 @@ struct Poisson {
             const Real k = round_down((Real(2.0) * a / distance + b) * u + mean + 0.43);
             if ((distance >= 0.07 && v <= v_r) || attempts.is_exhausted()) return k;
             if (k < 0.0 || (distance < 0.013 && v > distance)) continue;
-            const Real left = exact_log(v) + log_inverse_alpha - exact_log(a / (distance * distance) + b);
+            const Real left = reproducible_log(v) + log_inverse_alpha - reproducible_log(a / (distance * distance) + b);
             if (left <= k * power - mean - log_factorial(k)) return k;
         }
     }
@@ -227,16 +227,16 @@ struct Binomial {
         const Real deviation = square_root(n * p * q);
         b = Real(1.15) + Real(2.53) * deviation;
         mode = round_down((n + 1.0) * p);
-        none = is_small ? exact_exp(n * exact_log1p(-p)) : Real(0.0);
+        none = is_small ? reproducible_exp(n * reproducible_log1p(-p)) : Real(0.0);
         a = Real(-0.0873) + Real(0.0248) * b + Real(0.01) * p;
         c = n * p + 0.5;
         v_r = Real(0.92) - Real(4.2) / b;
         alpha = (Real(2.83) + Real(5.1) / b) * deviation;
         bound = 0.0;
         if (!is_small)
-            bound = (mode + 0.5) * exact_log((mode + 1.0) / (odds * (n - mode + 1.0))) + stirling_correction(mode) + stirling_correction(n - mode);
+            bound = (mode + 0.5) * reproducible_log((mode + 1.0) / (odds * (n - mode + 1.0))) + stirling_correction(mode) + stirling_correction(n - mode);
     }
-    __device__ Real draw_small(Attempts& attempts) const {
+    __device__ Real draw_small(AttemptWords& attempts) const {
         if (p == 0.0) return 0.0;
         const Real uniform = attempts.pair().u;
         Real k = 0.0, term = none, sum = none;
@@ -248,7 +248,7 @@ struct Binomial {
         }
         return k;
     }
-    __device__ Real draw_large(Attempts& attempts) const {
+    __device__ Real draw_large(AttemptWords& attempts) const {
         for (;;) {
             const Uniforms at = attempts.pair();
             const Real u = at.u - 0.5, v = at.v;
@@ -256,13 +256,13 @@ struct Binomial {
             const Real k = round_down((Real(2.0) * a / distance + b) * u + c);
             if ((distance >= 0.07 && v <= v_r) || attempts.is_exhausted()) return k;
             if (k < 0.0 || k > n) continue;
-            const Real left = exact_log(v * alpha / (a / (distance * distance) + b));
+            const Real left = reproducible_log(v * alpha / (a / (distance * distance) + b));
             const Real rest = n - k + 1.0;
-            const Real ratios = (n + 1.0) * exact_log((n - mode + 1.0) / rest) + (k + 0.5) * exact_log(odds * rest / (k + 1.0));
+            const Real ratios = (n + 1.0) * reproducible_log((n - mode + 1.0) / rest) + (k + 0.5) * reproducible_log(odds * rest / (k + 1.0));
             if (left <= bound + ratios - stirling_correction(k) - stirling_correction(n - k)) return k;
         }
     }
-    __device__ Real draw(Attempts& attempts) const {
+    __device__ Real draw(AttemptWords& attempts) const {
         const Real successes = is_small ? draw_small(attempts) : draw_large(attempts);
         return is_swapped ? n - successes : successes;
     }
@@ -286,7 +286,7 @@ struct Hypergeometric {
             width = Real(1.7155277699214135) * deviation + 0.8989161620588988;
         }
     }
-    __device__ Real draw_each(Attempts& attempts) const {
+    __device__ Real draw_one_by_one(AttemptWords& attempts) const {
         Real left = good, total = good + bad, taken = 0.0;
         while (taken < drawn) {
             const Real uniform = attempts.pair().u;
@@ -296,7 +296,7 @@ struct Hypergeometric {
         }
         return drawn < sample ? left : good - left;
     }
-    __device__ Real draw_by_ratio(Attempts& attempts) const {
+    __device__ Real draw_by_ratio_of_uniforms(AttemptWords& attempts) const {
         Real candidate = 0.0;
         for (;;) {
             const Uniforms at = attempts.pair();
@@ -306,7 +306,7 @@ struct Hypergeometric {
             const Real k = round_down(x);
             const Real weight = log_weight
                 - (log_factorial(k) + log_factorial(less - k) + log_factorial(drawn - k) + log_factorial(more - drawn + k));
-            if (u * (Real(4.0) - u) - 3.0 <= weight || (u * (u - weight) < 1.0 && Real(2.0) * exact_log(u) <= weight)) {
+            if (u * (Real(4.0) - u) - 3.0 <= weight || (u * (u - weight) < 1.0 && Real(2.0) * reproducible_log(u) <= weight)) {
                 candidate = k;
                 break;
             }
@@ -314,27 +314,27 @@ struct Hypergeometric {
         const Real good_drawn = good > bad ? drawn - candidate : candidate;
         return drawn < sample ? good - good_drawn : good_drawn;
     }
-    __device__ Real draw(Attempts& attempts) const { return drawn < 10.0 ? draw_each(attempts) : draw_by_ratio(attempts); }
+    __device__ Real draw(AttemptWords& attempts) const { return drawn < 10.0 ? draw_one_by_one(attempts) : draw_by_ratio_of_uniforms(attempts); }
 };
 
 struct Geometric {
     Real log_failure;
-    __device__ Geometric(Real p, Real, Real) : log_failure(exact_log1p(-p)) {}
-    __device__ Real draw(Attempts& attempts) const {
+    __device__ Geometric(Real p, Real, Real) : log_failure(reproducible_log1p(-p)) {}
+    __device__ Real draw(AttemptWords& attempts) const {
         const Real uniform = attempts.pair().u;
-        return lesser(greater(round_up(exact_log(Real(1.0) - uniform) / log_failure), 1.0), MAX_WHOLE);
+        return lesser(greater(round_up(reproducible_log(Real(1.0) - uniform) / log_failure), 1.0), MAX_DISCRETE_RESULT);
     }
 };
 
 struct LogSeries {
     Real p, log_failure;
-    __device__ LogSeries(Real p, Real, Real) : p(p), log_failure(exact_log1p(-p)) {}
-    __device__ Real draw(Attempts& attempts) const {
+    __device__ LogSeries(Real p, Real, Real) : p(p), log_failure(reproducible_log1p(-p)) {}
+    __device__ Real draw(AttemptWords& attempts) const {
         const Uniforms at = attempts.pair();
         const Real v = greater(at.v, 5.551115123125783e-17);
         if (v >= p) return 1.0;
         const Real q = -expm1_of_negative(log_failure * (Real(1.0) - at.u));
-        if (v <= q * q) return lesser(greater(round_down(Real(1.0) + exact_log(v) / exact_log(q)), 1.0), MAX_WHOLE);
+        if (v <= q * q) return lesser(greater(round_down(Real(1.0) + reproducible_log(v) / reproducible_log(q)), 1.0), MAX_DISCRETE_RESULT);
         return v >= q ? 1.0 : 2.0;
     }
 };
@@ -343,18 +343,18 @@ struct Zipf {
     Real exponent, power, least;
     __device__ Zipf(Real a, Real, Real) {
         exponent = a - 1.0;
-        power = exact_exp(exponent * 0.6931471805599453);
-        least = exact_exp(-exponent * exact_log(MAX_WHOLE));
+        power = reproducible_exp(exponent * 0.6931471805599453);
+        least = reproducible_exp(-exponent * reproducible_log(MAX_DISCRETE_RESULT));
     }
-    __device__ Real draw(Attempts& attempts) const {
+    __device__ Real draw(AttemptWords& attempts) const {
         if (exponent > 1000.0) return 1.0;
         for (;;) {
             const Uniforms at = attempts.pair();
             const Real u = at.u * least + (Real(1.0) - at.u);
-            const Real x = round_down(exact_exp(-exact_log(u) / exponent));
+            const Real x = round_down(reproducible_exp(-reproducible_log(u) / exponent));
             if (attempts.is_exhausted()) return 1.0;
-            if (!(x >= 1.0 && x <= MAX_WHOLE)) continue;
-            const Real t = exact_exp(exponent * exact_log1p(Real(1.0) / x));
+            if (!(x >= 1.0 && x <= MAX_DISCRETE_RESULT)) continue;
+            const Real t = reproducible_exp(exponent * reproducible_log1p(Real(1.0) / x));
             if (at.v * x * (t - 1.0) / (power - 1.0) <= t / power) return x;
         }
     }
@@ -369,7 +369,7 @@ struct HalfTangentOfVonMises {
         r = (Real(1.0) + rho * rho) / (rho + rho);
         ratio = below * below / (above * above);
     }
-    __device__ Real draw(Attempts& attempts) const {
+    __device__ Real draw(AttemptWords& attempts) const {
         if (kappa > 1e6) return Real(0.5) * attempts.normal_and_uniform().u / square_root(kappa);
         for (;;) {
             const Uniforms at = attempts.triple();
@@ -383,7 +383,7 @@ struct HalfTangentOfVonMises {
             if (kappa < 1e-8) return result;
             const Real z = (x2 - y2) / square;
             const Real difference = kappa * (r - (Real(1.0) + r * z) / (r + z));
-            if (difference * (Real(2.0) - difference) > at.w || exact_log(difference / at.w) + 1.0 - difference >= 0.0) return result;
+            if (difference * (Real(2.0) - difference) > at.w || reproducible_log(difference / at.w) + 1.0 - difference >= 0.0) return result;
         }
     }
 };
@@ -395,7 +395,7 @@ random_samples(T* out, u64 count, u64 key, u64 first_block, u32 stream, const f6
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const SAMPLER sampler(first ? first[i] : a, second ? second[i] : b, third ? third[i] : c);
-        Attempts attempts = {key, first_block + i, stream};
+        AttemptWords attempts = {key, first_block + i, stream};
         out[i] = cast<T>(sampler.draw(attempts).value);
     }
 }

@@ -37,7 +37,7 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lines lines
     bool has;
     const Acc below = combine_lower_threads(s, running, has);
     if (threadIdx.x < 32) {
-        const u64 of_line = states_of_row(tiles);
+        const u64 of_line = look_back_state_count(tiles);
         const TileStates<Acc> states{words, all_tiles / tiles * of_line};
         const auto add = [](const Acc& a, const Acc& b) { return combine(a, b); };
         const Acc prefix = fold_earlier_tiles(states, number / tiles * of_line, tiles, tile, s.block_total(), add);

@@ -7,7 +7,7 @@ using namespace cuprum;
 
 // Sets `owners[row]` to 0 for each selected row. The elements of `owners` for other rows stay uninitialised.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_clear(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
+scatter_clear_owners(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const i64 row = resolve_index(indices[i], rows);
@@ -17,7 +17,7 @@ scatter_clear(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
 
 // Sets `owners[row]`, for each selected row, to 1 plus the position of the last index that selects the row.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_claim(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
+scatter_write_owners(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const i64 row = resolve_index(indices[i], rows);

@@ -11,7 +11,7 @@ using namespace cuprum;
 // For each row, writes the largest word of the values that go to this row to `words`, which must be zeroed. `step` is the stride of `in`,
 // in elements. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_pack(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count, i64 rows, i64 step, Fault* fault, u64 op) {
+scatter_write_largest_words(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count, i64 rows, i64 step, Fault* fault, u64 op) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 n = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; n < count; n += stride) {
         // Values are written from last to first. Most words in memory are then already larger than the words of the remaining values, whose

@@ -111,7 +111,7 @@ __device__ inline u32 filter_bit(const u128& key) { return filter_bit(key.high *
 // Writes whether the sorted array has an equal element, for `count` values. Most values have none: each block has a filter with a bit for
 // each element of the sorted array, and searches only the values whose bit is set. The block first lists these values, so that all threads
 // of a warp then search.
-constexpr int PER_THREAD = 8, MEMBER_TILE = PER_THREAD * THREADS;
+constexpr int PER_THREAD = 8, FIND_MEMBERS_TILE_LENGTH = PER_THREAD * THREADS;
 extern "C" __global__ void __launch_bounds__(THREADS)
 find_members(Result* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 size, const ELEMENT* __restrict__ values, i64 count) {
     extern __shared__ uint4 shared[];
@@ -124,7 +124,7 @@ find_members(Result* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 s
         const u32 bit = filter_bit(sort_key(sorted[n]));
         atomicOr(&filter[bit / 32], 1u << bit % 32);
     }
-    for (i64 tile = static_cast<i64>(blockIdx.x) * MEMBER_TILE; tile < count; tile += static_cast<i64>(gridDim.x) * MEMBER_TILE) {
+    for (i64 tile = static_cast<i64>(blockIdx.x) * FIND_MEMBERS_TILE_LENGTH; tile < count; tile += static_cast<i64>(gridDim.x) * FIND_MEMBERS_TILE_LENGTH) {
         __syncthreads();
         if (threadIdx.x == 0) length = 0;
         __syncthreads();

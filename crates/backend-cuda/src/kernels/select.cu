@@ -23,7 +23,7 @@ select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITE
     __syncthreads();
     const i64 tile = shared_tile, base = tile * TILE + warp * 32 * ITEMS + lane;
     const bool full = (tile + 1) * TILE <= count;
-    const i64 later = (tile + tiles_ahead(TILE * (sizeof(Values) + VALUES * sizeof(ITEM)))) * TILE;
+    const i64 later = (tile + prefetch_distance_in_tiles(TILE * (sizeof(Values) + VALUES * sizeof(ITEM)))) * TILE;
     const i64 end = later + TILE < count ? later + TILE : count;
     prefetch_along<THREADS>(p, Offsets<i64, INPUTS>{}, later, end);
 #if VALUES
@@ -52,7 +52,7 @@ select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITE
         u32 total = 0;
         #pragma unroll
         for (int w = 0; w < WARPS; w++) total += shared_counts[w];
-        const u64 before = look_back(states, tiles, tile, total);
+        const u64 before = count_in_earlier_tiles(states, tiles, tile, total);
         if (lane == 0) {
             if (tile == tiles - 1) *length = before + total;
             shared_before = before;

@@ -25,7 +25,7 @@ sort_count_digits(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64
     __syncthreads();
     const i64 row = blockIdx.x / chunks, begin = blockIdx.x % chunks * chunk, end = begin + chunk < length ? begin + chunk : length;
     u32* mine = own + threadIdx.x % COUNTER_COPIES;
-    for_each_in<THREADS>(in + row * length, begin, end, [&](const ELEMENT& x, i64) {
+    for_each_in_block_range<THREADS>(in + row * length, begin, end, [&](const ELEMENT& x, i64) {
         const Key key = sort_key(x);
         #pragma unroll
         for (int p = 0; p < PASSES; p++) atomicAdd(mine + (p * RADIX + byte_at(key, 8 * p)) * COUNTER_COPIES, 1u);

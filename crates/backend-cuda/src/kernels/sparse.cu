@@ -15,7 +15,7 @@ constexpr i64 MAX_TEAM_LENGTH = 32 * TEAM, MAX_WARP_LENGTH = 2048;
 constexpr i64 MAX_MATRIX_TEAM_LENGTH = 128;
 
 // Returns the sum of the products of elements first, first + Width, first + 2 * Width, ... of a row.
-template <int Width> __device__ inline Acc sum_every_nth(const Matrix& m, const T* x, RowRange range, int first, BadNumber& bad) {
+template <int Width> __device__ inline Acc sum_every_nth(const Matrix& m, const T* x, RowRange range, int first, BadMatrixNumber& bad) {
     Acc sum = zero();
     #pragma unroll 4
     for (i64 at = range.begin + first; at < range.end; at += Width) {
@@ -40,7 +40,7 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
     const Matrix m = {indptr, indices, values, rows, columns, count};
     const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
     const i64 stride = static_cast<i64>(gridDim.x) * TEAMS;
-    BadNumber bad = {};
+    BadMatrixNumber bad = {};
     for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
         const i64 row = first + team;
         const RowRange range = m.row(row, bad);
@@ -77,7 +77,7 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
 
 // Adds products of a row with PER columns of `b`, from `column` on, to `sums`. The elements are first, first + step, first + 2 * step, ...
 __device__ inline void add_products(const Matrix& m, const T* b, i64 width, i64 column, RowRange range, i64 first, i64 step, Acc (&sums)[PER],
-                                    BadNumber& bad) {
+                                    BadMatrixNumber& bad) {
     #pragma unroll 4
     for (i64 at = range.begin + first; at < range.end; at += step) {
         const Acc value = cast<Acc>(m.values[at]);
@@ -100,7 +100,7 @@ csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
     const Matrix m = {indptr, indices, values, rows, columns, count};
     const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
     const i64 stride = static_cast<i64>(gridDim.x) * TEAMS;
-    BadNumber bad = {};
+    BadMatrixNumber bad = {};
     for (i64 tile = static_cast<i64>(blockIdx.y) * (TEAM * PER); tile < width; tile += static_cast<i64>(gridDim.y) * (TEAM * PER)) {
         const i64 column = tile + rank;
         for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {

@@ -71,7 +71,7 @@ template <class X> __device__ inline X scan_block(X x, X* shared, X& total) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 classify_rows(u8* classes, i32* counts, i32* large, Counters* counters, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b,
               Fault* fault, u64 op) {
-    BadNumber bad = {}, bad_other = {};
+    BadMatrixNumber bad = {}, bad_other = {};
     const i64 stride = static_cast<i64>(gridDim.x) * WARPS;
     for (i64 row = (static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x) / 32; row < a.rows; row += stride) {
         const RowRange range = a.row(row, bad);
@@ -116,7 +116,7 @@ template <int Entries> struct Table {
 
 // Calls `f` in all lanes of the warp for each group of 32 products of a row, in order. The arguments of `f` are whether the lane has a
 // product, the column of the product, and its two factors. The row has less than 2^31 products.
-template <class F> __device__ inline void for_each_product(const Matrix& a, const Matrix& b, i64 row, BadNumber& bad, F f) {
+template <class F> __device__ inline void for_each_product(const Matrix& a, const Matrix& b, i64 row, BadMatrixNumber& bad, F f) {
     const RowRange range = a.row(row, bad);
     for (i64 base = range.begin; base < range.end; base += 32) {
         const i64 at = base + lane_number();
@@ -149,7 +149,7 @@ template <class F> __device__ inline void for_each_product(const Matrix& a, cons
 template <int Entries> __device__ inline void count_columns(i32* counts, const u8* classes, u8 kind, const Matrix& a, const Matrix& b, Fault* fault, u64 op) {
     __shared__ i32 keys[WARPS][Entries];
     const Table<Entries> table = {keys[threadIdx.x / 32]};
-    BadNumber bad = {};
+    BadMatrixNumber bad = {};
     const i64 stride = static_cast<i64>(gridDim.x) * WARPS;
     for (i64 row = (static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x) / 32; row < a.rows; row += stride) {
         if (classes[row] != kind) continue;
@@ -176,7 +176,7 @@ count_medium_rows(i32* counts, const u8* classes, const __grid_constant__ Matrix
 }
 
 // Returns the next large row for this block, or -1 if there is none. `next` counts the rows that blocks have taken.
-__device__ inline i64 take_row(const i32* large, const Counters* counters, u64* next) {
+__device__ inline i64 take_large_row(const i32* large, const Counters* counters, u64* next) {
     __shared__ i64 row;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -195,8 +195,8 @@ count_large_rows(i32* counts, const i32* large, Counters* counters, u32* bits, c
     __shared__ i32 sums[WARPS];
     const i64 words = (b.columns + 31) / 32;
     u32* const own = bits + blockIdx.x * words;
-    BadNumber bad = {};
-    for (i64 row; (row = take_row(large, counters, &counters->next_counted)) >= 0;) {
+    BadMatrixNumber bad = {};
+    for (i64 row; (row = take_large_row(large, counters, &counters->next_counted)) >= 0;) {
         const RowRange range = a.row(row, bad);
         for (i64 at = range.begin + threadIdx.x / 32; at < range.end; at += WARPS) {
             const RowRange other = b.row(a.column(at, bad), bad);
@@ -254,18 +254,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) write_indptr(I* indptr, co
 }
 
 // The lanes of a warp that have the same key as this lane, and the number of such lanes before this lane.
-struct Conflict {
+struct EqualKeyLanes {
     u32 lanes;
     int rank;
 };
-__device__ inline Conflict find_conflict(i32 key) {
+__device__ inline EqualKeyLanes find_equal_key_lanes(i32 key) {
     const u32 lanes = __match_any_sync(~0u, key);
     return {lanes, __popc(lanes & lanes_below())};
 }
 
 // Adds `product` to `*sum` in the lanes with `is_product`, one after another where several lanes have the same sum. `is_new` tells
 // whether the sum has no term yet.
-__device__ inline void add_in_order(bool is_product, const Conflict& conflict, bool is_new, Acc product, Acc* sum) {
+__device__ inline void add_in_order(bool is_product, const EqualKeyLanes& conflict, bool is_new, Acc product, Acc* sum) {
     for (int rank = 0;; rank++) {
         if (is_product && conflict.rank == rank) *sum = is_new && rank == 0 ? product : add(*sum, product);
         __syncwarp();
@@ -298,7 +298,7 @@ template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* i
     const Table<Entries> table = {reinterpret_cast<i32*>(key_storage[warp])};
     u64* const order = reinterpret_cast<u64*>(key_storage[warp]);
     Acc* const sums = reinterpret_cast<Acc*>(sum_storage[warp]);
-    BadNumber bad = {};
+    BadMatrixNumber bad = {};
     const i64 stride = static_cast<i64>(gridDim.x) * TableWarps;
     for (i64 row = static_cast<i64>(blockIdx.x) * TableWarps + warp; row < a.rows; row += stride) {
         if (classes[row] != kind) continue;
@@ -306,7 +306,7 @@ template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* i
         for_each_product(a, b, row, bad, [&](bool is_product, i32 column, Acc left, Acc right) {
             bool inserted = false;
             const int slot = is_product ? table.find(column, inserted) : -1;
-            const Conflict conflict = find_conflict(slot);
+            const EqualKeyLanes conflict = find_equal_key_lanes(slot);
             // If the entry is new, one of the lanes with this slot has inserted the entry.
             const bool is_new = (__ballot_sync(~0u, inserted) & conflict.lanes) != 0;
             add_in_order(is_product, conflict, is_new, times(left, right), &sums[slot < 0 ? 0 : slot]);
@@ -368,8 +368,8 @@ multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, Co
     u32* const own_bits = bits + blockIdx.x * words;
     Acc* const own_sums = sums + blockIdx.x * b.columns;
     const u32 warp = threadIdx.x / 32;
-    BadNumber bad = {};
-    for (i64 row; (row = take_row(large, counters, &counters->next_multiplied)) >= 0;) {
+    BadMatrixNumber bad = {};
+    for (i64 row; (row = take_large_row(large, counters, &counters->next_multiplied)) >= 0;) {
         const RowRange range = a.row(row, bad);
         for (i64 base = range.begin; base < range.end; base += THREADS) {
             const i64 at = base + threadIdx.x;
@@ -408,7 +408,7 @@ multiply_large_rows(I* indices, T* values, const I* indptr, const i32* large, Co
                     // Multiplicative hashing distributes the columns over the eight warps.
                     const bool is_own = column >= 0 && static_cast<u32>(column) * 0x9e3779b1u >> 29 == warp;
                     if (!__any_sync(~0u, is_own)) continue;
-                    const Conflict conflict = find_conflict(is_own ? column : -1 - lane_number());
+                    const EqualKeyLanes conflict = find_equal_key_lanes(is_own ? column : -1 - lane_number());
                     bool is_new = false;
                     if (is_own && conflict.rank == 0) {
                         const u32 bit = 1u << static_cast<u32>(column) % 32;

@@ -175,14 +175,14 @@ pub(super) fn evaluate_and_check_args(kernel: &str, device: Device, args: &mut [
                 format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.description(), arg.parameter_size()),
             ));
         }
-        arg.prepare_array(place, device)?;
+        arg.evaluate_and_check_array(place, device)?;
     }
     Ok(())
 }
 
 /// Returns the bytes of each of `args` for the launch. The arguments must have passed [`evaluate_and_check_args`]. Makes each array that
 /// the kernel writes the only owner of its memory.
-pub(super) fn prepare_args(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
+pub(super) fn args_to_bytes(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
     args.iter_mut().map(Arg::parameter_bytes).collect()
 }
 
@@ -206,7 +206,7 @@ pub(super) fn record_dependencies(args: &[Arg]) -> Result<()> {
 impl Arg<'_> {
     /// Evaluates the argument if it is a deferred array. `place` describes the argument for error messages. Returns an error if the array
     /// is not on `device`, if it has a layout that the kernel cannot use, or if a strided array to write shares its memory.
-    fn prepare_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
+    fn evaluate_and_check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
         let Some(array) = self.as_array() else { return Ok(()) };
         if array.device() != device {
             let message = format!("{} is on {}, the kernel on {device}; use `to_device`", place(), array.device());
@@ -365,9 +365,9 @@ mod tests {
     #[test]
     fn a_list_can_be_launched_again() {
         let mut list = args![7i32, Arg::bytes(&[1, 2, 3]), Arg::null()];
-        let first = prepare_args(&mut list).unwrap();
+        let first = args_to_bytes(&mut list).unwrap();
         assert_eq!(first.iter().map(|b| b.len()).collect::<Vec<_>>(), [4, 3, 8]);
-        assert_eq!(prepare_args(&mut list).unwrap(), first);
+        assert_eq!(args_to_bytes(&mut list).unwrap(), first);
         assert_eq!(list.each_ref().map(Arg::parameter_size), [4, 3, 8]);
     }
 

@@ -142,13 +142,13 @@ impl Declaration {
     }
 
     /// Returns the array arguments that are broadcast: all array arguments except those of raw parameters.
-    pub fn shape_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
+    pub fn broadcast_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
         self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array_operand(arg))
     }
 
     /// Returns the shape to which the array arguments are broadcast, or `None` if all arrays are raw.
     pub fn common_shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
-        let shapes: SmallVec<[&[usize]; 8]> = self.shape_arrays(args).map(NdArray::shape).collect();
+        let shapes: SmallVec<[&[usize]; 8]> = self.broadcast_arrays(args).map(NdArray::shape).collect();
         if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
     }
 

@@ -85,7 +85,7 @@ impl ElementwiseKernel {
     /// # Safety
     /// The same as for [`ElementwiseKernel::call`].
     pub unsafe fn call_sized(&self, args: &[Operand], n: usize) -> Result<Vec<NdArray>> {
-        if self.declared.shape_arrays(args).next().is_some() {
+        if self.declared.broadcast_arrays(args).next().is_some() {
             return Err(self.declared.value_error("an array that is not raw determines the size; use call"));
         }
         // SAFETY: the caller meets the safety requirements of this function, which include those of `run_on_shape`.
@@ -105,7 +105,7 @@ impl ElementwiseKernel {
         let layouts: SmallVec<[&Layout; 8]> = looped.iter().map(|a| a.layout()).chain([&whole]).collect();
         let plan = LoopPlan::new(&layouts);
         let strides = || plan.strides.iter().take(looped.len()).map(|s| s.as_slice());
-        let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides());
+        let wide = !codegen::fits_narrow_index(plan.size, &plan.dims, strides());
 
         let is_scalar = views.iter().map(Option::is_none).collect();
         let used = Specialization { device, dtypes: dtypes.clone(), is_scalar, rank: plan.dims.len(), wide };

@@ -169,7 +169,7 @@ impl RawKernel {
         if launch.grid.contains(&0) {
             return Ok(());
         }
-        let prepared = arg::prepare_args(args)?;
+        let prepared = arg::args_to_bytes(args)?;
         let mut list = Args::new();
         for bytes in &prepared {
             list.push_bytes(bytes);

@@ -1,5 +1,5 @@
 //! Reduction kernels that a user defines by strings. A launch goes through dispatch, as a call of the operation [`REDUCTION_KERNEL`].
-//! Accelerators find the user's code in the [`StringReduction`] of the call.
+//! Accelerators find the user's code in the [`UserCppReduction`] of the call.
 #![allow(unsafe_code)] // unsafe functions: their callers guarantee properties of the user's code
 
 use cuprum_core::call;
@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::declaration::{Declaration, Parameter, SourceWriter, computation_ctype, computation_dtype, storage_ctype};
 use super::{RawSource, context, option_reads_files};
-use crate::codegen::{self, Access, Combination, KernelKey};
+use crate::codegen::{self, Combination, InputAccess, KernelKey};
 
 /// Name of the public type that error messages show.
 const OP: &str = "ReductionKernel";
@@ -33,7 +33,7 @@ static REDUCTION_KERNEL_DEF: OpDef = OpDef {
     body: None,
     reduction: None,
 };
-/// The operation of all [`ReductionKernel`]s. The [`Work::Custom`] of a call contains a [`StringReduction`]. The inputs of the call are the
+/// The operation of all [`ReductionKernel`]s. The [`Work::Custom`] of a call contains a [`UserCppReduction`]. The inputs of the call are the
 /// inputs of the reduction's program.
 pub const REDUCTION_KERNEL: Op = Op(&REDUCTION_KERNEL_DEF);
 
@@ -135,7 +135,7 @@ impl ReductionKernel {
         let device = self.0.declared.common_device(args)?;
         context(device)?;
         let (stream, work) = (Stream::current(device), Work::Custom(call::Custom(&reduction)));
-        let done = dispatch::run(&Call { op: REDUCTION_KERNEL, device, stream, inputs: &inputs, outputs: &[output], work })?;
+        let done = dispatch::run_call(&Call { op: REDUCTION_KERNEL, device, stream, inputs: &inputs, outputs: &[output], work })?;
         done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.value_error("no result"))
     }
 
@@ -152,14 +152,14 @@ impl ReductionKernel {
         }
         let kept: Dims = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
         let output = OutputSpec::contiguous(dtypes.last().copied().unwrap_or(DType::F64), &kept)?;
-        Ok(ReductionCall { inputs, output, reduction: StringReduction { parts: self.0.clone(), dtypes, program, plan } })
+        Ok(ReductionCall { inputs, output, reduction: UserCppReduction { parts: self.0.clone(), dtypes, program, plan } })
     }
 
     /// Returns a program with one step per input parameter, and the inputs of the program. The inputs are the arrays that are not raw,
     /// broadcast to the common shape, then the first element of each raw array.
     fn program(&self, args: &[Operand], dtypes: &[DType], shape: &[usize]) -> Result<(Program, Vec<StoredArray>)> {
         let (mut program, mut inputs, mut raw) = (Program::default(), Vec::new(), Vec::new());
-        let array_count = self.0.declared.shape_arrays(args).count();
+        let array_count = self.0.declared.broadcast_arrays(args).count();
         for ((parameter, arg), &dtype) in self.0.declared.inputs.iter().zip(args).zip(dtypes) {
             let kind = match arg {
                 Operand::Scalar(s) => {
@@ -200,7 +200,7 @@ pub struct ReductionCall {
     /// The output of the call.
     pub output: OutputSpec,
     /// The contents of the call's [`Work::Custom`]: the plan and the user's code.
-    pub reduction: StringReduction,
+    pub reduction: UserCppReduction,
 }
 
 /// Returns a call of an example kernel that has parameters of each kind. Accelerators use the call in tests, and to compile their kernels
@@ -208,7 +208,7 @@ pub struct ReductionCall {
 ///
 /// # Errors
 /// Returns an error if the array does not have one of the `axes`.
-pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> {
+pub fn example_call_for_checks(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> {
     let sum = ReductionDefinition {
         inputs: "T x, T factor, raw T from",
         output: "T y",
@@ -223,11 +223,11 @@ pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> 
 
 /// A user-defined reduction as accelerators receive it: the plan, the program that reads the inputs, and the user's code as C++ functions.
 ///
-/// The source of a kernel consists of the prelude ([`codegen::PRELUDE`]), [`StringReduction::element_source`], and the accelerator's code
-/// that reduces `Result`s by [`StringReduction::combination`]. The source must be compiled with [`headers`](StringReduction::headers) and
-/// [`options`](StringReduction::options).
+/// The source of a kernel consists of the prelude ([`codegen::PRELUDE`]), [`UserCppReduction::element_source`], and the accelerator's code
+/// that reduces `Result`s by [`UserCppReduction::combination`]. The source must be compiled with [`headers`](UserCppReduction::headers) and
+/// [`options`](UserCppReduction::options).
 #[derive(Debug)]
-pub struct StringReduction {
+pub struct UserCppReduction {
     parts: Arc<KernelParts>,
     /// Dtypes of inputs, then the output.
     dtypes: SmallVec<[DType; 8]>,
@@ -235,15 +235,15 @@ pub struct StringReduction {
     plan: ReducePlan,
 }
 
-impl StringReduction {
+impl UserCppReduction {
     /// Returns the reduction of a [`REDUCTION_KERNEL`] call, or `None` for other calls.
-    pub fn of<'a>(call: &Call<'a>) -> Option<&'a StringReduction> {
+    pub fn of<'a>(call: &Call<'a>) -> Option<&'a UserCppReduction> {
         let Work::Custom(call::Custom(work)) = call.work else { return None };
         work.downcast_ref()
     }
 
     /// Returns the program that reads the inputs of the call: it has one step per input parameter. The program has no outputs, because the
-    /// user's code computes the value to reduce ([`StringReduction::element_source`]).
+    /// user's code computes the value to reduce ([`UserCppReduction::element_source`]).
     pub fn program(&self) -> &Program {
         &self.program
     }
@@ -275,7 +275,7 @@ impl StringReduction {
         }
     }
 
-    /// Returns `key` extended by everything that determines [`StringReduction::element_source`], except the program and the access pattern.
+    /// Returns `key` extended by everything that determines [`UserCppReduction::element_source`], except the program and the access pattern.
     pub fn extend_key<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
         let KernelParts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
         let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));
@@ -287,7 +287,7 @@ impl StringReduction {
     }
 
     /// Returns C++ functions with the user's code, followed by the code of an element (see [`codegen`]), which calls these functions.
-    pub fn element_source(&self, access: Access) -> String {
+    pub fn element_source(&self, access: InputAccess) -> String {
         let value = |(n, (p, &dtype)): (usize, (&Parameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
             Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),
             Some(StepKind::Input(k)) => format!("cast<{}>(v.v{k})", computation_ctype(dtype)),
@@ -315,7 +315,7 @@ impl StringReduction {
         [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_reads_files(option))
     }
 
-    /// Returns `text` with each `#include` of a header from [`StringReduction::headers`] replaced by the contents of the header.
+    /// Returns `text` with each `#include` of a header from [`UserCppReduction::headers`] replaced by the contents of the header.
     pub fn inline_headers(&self, text: String) -> String {
         self.headers().into_iter().fold(text, |text, (name, code)| text.replace(&format!("#include \"{name}\""), &code))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cuprum_backend_cuda as _;
-use cuprum_core::ops::sparse::{CsrParts, SPARSE_MULTIPLY, multiply, product, solve_triangular};
+use cuprum_core::ops::sparse::{CsrParts, SPARSE_MULTIPLY, multiply_by_dense, product, solve_triangular};
 use cuprum_core::{Complex, DType, Element, Error, Family, NdArray, Result, explain, ops::linalg::Triangle, zeros};
 
 use crate::try_on_device;
@@ -56,7 +56,7 @@ fn products_by_kernels_equal_composites() {
                 for width in [None, Some(1), Some(3), Some(33), Some(130)] {
                     let shape: Vec<usize> = std::iter::once(*columns).chain(width).collect();
                     let b = dense(&shape, dtype)?;
-                    let (got, records) = explain(|| multiply(m, &b)?.to_bytes());
+                    let (got, records) = explain(|| multiply_by_dense(m, &b)?.to_bytes());
                     assert!(records.iter().any(|r| r.family == Family::Sparse && r.served_by == Some("cuda")), "{records:?}");
                     let stored = [indptr.stored()?, indices.stored()?, values.stored()?, b.stored()?];
                     let composite = SPARSE_MULTIPLY.0.composite.expect("a composite");
@@ -77,7 +77,7 @@ fn products_of_two_sparse_matrices() {
         let (p, i, v) = product(m, m)?;
         let b = dense(&[90], DType::F64)?;
         let squared = CsrParts { indptr: &p, indices: &i, values: &v, columns: 90 };
-        assert!(multiply(squared, &b)?.to_bytes()? == multiply(m, &multiply(m, &b)?)?.to_bytes()?);
+        assert!(multiply_by_dense(squared, &b)?.to_bytes()? == multiply_by_dense(m, &multiply_by_dense(m, &b)?)?.to_bytes()?);
         Ok(())
     });
 }
@@ -179,7 +179,7 @@ fn triangular_solutions() {
         let (indptr, indices, values) = (NdArray::from_slice(&indptr)?, NdArray::from_slice(&indices)?, NdArray::from_slice(&values)?);
         let m = CsrParts { indptr: &indptr, indices: &indices, values: &values, columns: n as usize };
         let want = dense(&[n as usize], DType::F64)?;
-        let x = solve_triangular(m, &multiply(m, &want)?, Triangle::Lower, false)?;
+        let x = solve_triangular(m, &multiply_by_dense(m, &want)?, Triangle::Lower, false)?;
         assert!(x.subtract(&want)?.abs()?.max(())?.item()?.as_f64() < 1e-9);
         Ok(())
     });
@@ -193,7 +193,7 @@ fn indices_out_of_bounds_are_errors() {
         for indices in [[0i32, 3], [-1, 2]] {
             let (indptr, indices) = (NdArray::from_slice(&[0i32, 2])?, NdArray::from_slice(&indices)?);
             let m = CsrParts { indptr: &indptr, indices: &indices, values: &values, columns: 3 };
-            let outcome = multiply(m, &b).and_then(|a| a.to_bytes());
+            let outcome = multiply_by_dense(m, &b).and_then(|a| a.to_bytes());
             assert!(matches!(outcome, Err(Error::Index { size: 3, .. })), "{:?}", outcome.err());
         }
         // The second factor has an index out of bounds, for rows of each class. A matrix without columns has no valid index.
@@ -211,7 +211,7 @@ fn indices_out_of_bounds_are_errors() {
                 let outcome = product(a, b).and_then(|(indptr, ..)| indptr.to_bytes());
                 assert!(failed(outcome.err()), "product with {columns} columns, length {length}");
                 for shape in [&[columns][..], &[columns, 3]] {
-                    let outcome = multiply(b, &zeros(shape, DType::F32)?).and_then(|a| a.to_bytes());
+                    let outcome = multiply_by_dense(b, &zeros(shape, DType::F32)?).and_then(|a| a.to_bytes());
                     assert!(failed(outcome.err()), "{shape:?}, length {length}");
                 }
             }

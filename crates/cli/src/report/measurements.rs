@@ -97,7 +97,7 @@ impl Measurements {
         Ok(())
     }
 
-    fn get(&self, workload: &str, peer: &str) -> Option<&Measurement> {
+    fn find_measurement(&self, workload: &str, peer: &str) -> Option<&Measurement> {
         self.cells.iter().find(|(w, p, _)| w == workload && p == peer).map(|(_, _, m)| m)
     }
 
@@ -111,8 +111,8 @@ impl Measurements {
     pub fn rows(&self) -> Vec<Row<'_>> {
         let row = |workload: &'_ String| {
             let (workload, subject) =
-                self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.get(w, OWN_LIBRARY_NAME)?)))?;
-            let peers: Vec<Option<&Measurement>> = self.peer_names().iter().map(|p| self.get(workload, p)).collect();
+                self.workloads.iter().find(|w| *w == workload).and_then(|w| Some((w, self.find_measurement(w, OWN_LIBRARY_NAME)?)))?;
+            let peers: Vec<Option<&Measurement>> = self.peer_names().iter().map(|p| self.find_measurement(workload, p)).collect();
             let best = peers.iter().flatten().map(|m| m.us).min_by(f64::total_cmp);
             Some(Row { workload, subject, peers, ratio: best.map(|us| us / subject.us) })
         };
@@ -122,7 +122,7 @@ impl Measurements {
     }
 
     /// Returns the number of workloads that cuprum has measured.
-    pub fn subject_count(&self) -> usize {
+    pub fn workload_count(&self) -> usize {
         self.cells.iter().filter(|(_, peer, _)| peer == OWN_LIBRARY_NAME).count()
     }
 
@@ -133,12 +133,12 @@ impl Measurements {
 
     /// Returns a sentence with the numbers of rows, other libraries and unused lines.
     pub fn describe(&self) -> String {
-        format!("{} workloads, {} peers, {} lines without a time", self.subject_count(), self.peer_names().len(), self.unused.len())
+        format!("{} workloads, {} peers, {} lines without a time", self.workload_count(), self.peer_names().len(), self.unused.len())
     }
 
     /// Resolves a limit to an index in [`UNITS`] and a rate in this unit.
-    pub fn resolve(&self, limit: &Limit) -> Result<(usize, f64), String> {
-        let rate = limit.value.parse::<f64>().ok().or_else(|| self.get(&limit.value, OWN_LIBRARY_NAME)?.rates[limit.unit]);
+    pub fn resolve_limit(&self, limit: &Limit) -> Result<(usize, f64), String> {
+        let rate = limit.value.parse::<f64>().ok().or_else(|| self.find_measurement(&limit.value, OWN_LIBRARY_NAME)?.rates[limit.unit]);
         let rate = rate.filter(|r| VALID_NUMBERS.contains(r));
         let unit = UNITS[limit.unit];
         rate.map(|rate| (limit.unit, rate))
@@ -148,13 +148,13 @@ impl Measurements {
 
 impl Measurement {
     /// Formats the rate with its unit. Returns `None` if the measurement has no rate.
-    pub fn rate(&self) -> Option<String> {
+    pub fn format_rate(&self) -> Option<String> {
         let [bytes, flops] = self.rates;
         bytes.map(|r| format!("{r:.1} GB/s")).or(flops.map(|r| format!("{:.3} TFLOP/s", r / 1e3)))
     }
 
     /// Returns the rate as a fraction of the first of `limits` in the same unit. `limits` are pairs of an index in [`UNITS`] and a rate.
-    pub fn share(&self, limits: &[(usize, f64)]) -> Option<f64> {
+    pub fn fraction_of_limit(&self, limits: &[(usize, f64)]) -> Option<f64> {
         limits.iter().find_map(|&(unit, limit)| self.rates[unit].map(|rate| rate / limit))
     }
 }

@@ -118,16 +118,16 @@ fn summary(rows: &[Row]) -> String {
 /// Returns a bar chart of the speed ratios on a logarithmic axis. Bars of losses extend to the left of 1x, all other bars to the right.
 fn ratios_chart(rows: &[Row]) -> String {
     // Workloads whose names state a size have no bar. `sweeps::charts` shows their times as curves.
-    let single = rows.iter().filter(|r| sweeps::function_and_power(r.workload).is_none());
+    let single = rows.iter().filter(|r| sweeps::split_function_and_power(r.workload).is_none());
     let bars: Vec<(&str, f64)> = single.filter_map(|r| Some((r.workload, r.ratio?))).collect();
     if bars.is_empty() {
         return String::new();
     }
-    const LABEL: f64 = 260.0;
+    const LABEL_WIDTH: f64 = 260.0;
     const WIDTH: f64 = 900.0;
     let extent = |sign: f64| bars.iter().map(|(_, r)| sign * r.log10()).fold(0.05, f64::max);
     let (left, right) = (extent(-1.0), extent(1.0));
-    let x = |log: f64| LABEL + (log + left) / (left + right) * (WIDTH - LABEL - 60.0);
+    let x = |log: f64| LABEL_WIDTH + (log + left) / (left + right) * (WIDTH - LABEL_WIDTH - 60.0);
     let height = bars.len() * 18 + 10;
     let mut svg = format!(
         "<h2>Ratios</h2>\n<svg role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" width=\"100%\"><title>Time of the fastest peer divided by \
@@ -170,8 +170,8 @@ fn table(rows: &[Row], peers: &[&str], limits: &[(usize, f64)]) -> String {
             ratio,
             time(subject.us),
             subject.min_us.map_or(String::new(), time),
-            subject.rate().unwrap_or_default(),
-            subject.share(limits).map_or(String::new(), |s| format!("{:.0} %", 100.0 * s)),
+            subject.format_rate().unwrap_or_default(),
+            subject.fraction_of_limit(limits).map_or(String::new(), |s| format!("{:.0} %", 100.0 * s)),
             escape(&subject.served_by),
         ];
         let peers = row.peers.iter().map(|p| p.map_or(String::new(), |m| time(m.us)));

@@ -22,14 +22,14 @@ pub fn charts(rows: &[Row], peers: &[&str]) -> String {
 }
 
 /// Returns the function and the power of two of the size that the name of a workload states.
-pub fn function_and_power(workload: &str) -> Option<(&str, u32)> {
+pub fn split_function_and_power(workload: &str) -> Option<(&str, u32)> {
     let (function, power) = workload.rsplit_once("_2^")?;
     Some((function, power.parse().ok().filter(|power| *power < 64)?))
 }
 
 fn sweeps<'a>(rows: &'a [Row], peers: &[&'a str]) -> Vec<Sweep<'a>> {
     let mut sized: Vec<(&str, u32, &Row)> =
-        rows.iter().filter_map(|r| function_and_power(r.workload).map(|(f, power)| (f, power, r))).collect();
+        rows.iter().filter_map(|r| split_function_and_power(r.workload).map(|(f, power)| (f, power, r))).collect();
     sized.sort_by_key(|(function, power, _)| (*function, *power));
     sized
         .chunk_by(|a, b| a.0 == b.0)
@@ -49,18 +49,18 @@ fn sweeps<'a>(rows: &'a [Row], peers: &[&'a str]) -> Vec<Sweep<'a>> {
 fn chart(sweep: &Sweep) -> String {
     const WIDTH: f64 = 420.0;
     const HEIGHT: f64 = 260.0;
-    const LEFT: f64 = 48.0;
-    const RIGHT: f64 = 80.0;
-    const BOTTOM: f64 = 24.0;
-    const TOP: f64 = 8.0;
+    const LEFT_MARGIN: f64 = 48.0;
+    const RIGHT_MARGIN: f64 = 80.0;
+    const BOTTOM_MARGIN: f64 = 24.0;
+    const TOP_MARGIN: f64 = 8.0;
     let points = || sweep.curves.iter().flat_map(|(_, curve)| curve);
     let extent = |of: &dyn Fn(&(f64, f64)) -> f64| {
         let (low, high) = points().map(of).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
         (low.floor(), high.ceil().max(low.floor() + 1.0))
     };
     let ((first, last), (fastest, slowest)) = (extent(&|p| p.0), extent(&|p| p.1));
-    let x = |power: f64| LEFT + (power - first) / (last - first) * (WIDTH - LEFT - RIGHT);
-    let y = |log: f64| TOP + (slowest - log) / (slowest - fastest) * (HEIGHT - TOP - BOTTOM);
+    let x = |power: f64| LEFT_MARGIN + (power - first) / (last - first) * (WIDTH - LEFT_MARGIN - RIGHT_MARGIN);
+    let y = |log: f64| TOP_MARGIN + (slowest - log) / (slowest - fastest) * (HEIGHT - TOP_MARGIN - BOTTOM_MARGIN);
     let function = escape(sweep.function);
     let mut svg = format!(
         "<figure><figcaption>{function}</figcaption><svg role=\"img\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\"><title>{function}: \
@@ -70,10 +70,10 @@ fn chart(sweep: &Sweep) -> String {
         let at = y(f64::from(decade));
         let _ = writeln!(
             svg,
-            "<line x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"0\" y=\"{:.1}\">{}</text>",
-            WIDTH - RIGHT,
+            "<line x1=\"{LEFT_MARGIN}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/><text x=\"0\" y=\"{:.1}\">{}</text>",
+            WIDTH - RIGHT_MARGIN,
             at + 4.0,
-            duration(decade)
+            duration_label(decade)
         );
     }
     for power in (first as u32..=last as u32).step_by(4) {
@@ -94,7 +94,7 @@ fn chart(sweep: &Sweep) -> String {
             n.min(5),
             path.join(" "),
             n.min(5),
-            WIDTH - RIGHT + 4.0,
+            WIDTH - RIGHT_MARGIN + 4.0,
             lowest + 4.0,
             escape(library)
         );
@@ -103,7 +103,7 @@ fn chart(sweep: &Sweep) -> String {
 }
 
 /// Returns a label for 10^`decade` microseconds.
-fn duration(decade: i32) -> String {
+fn duration_label(decade: i32) -> String {
     let (unit, scale) = match decade {
         ..0 => ("ns", 3),
         0..3 => ("us", 0),
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn names_state_function_and_size() {
-        assert_eq!(function_and_power("add_f32_2^20"), Some(("add_f32", 20)));
+        assert_eq!(split_function_and_power("add_f32_2^20"), Some(("add_f32", 20)));
         for other in ["add_f32_128M", "add_2^x", "add_2^", "add_2^64", "2^3"] {
-            assert_eq!(function_and_power(other), None, "{other}");
+            assert_eq!(split_function_and_power(other), None, "{other}");
         }
     }
 
@@ -166,6 +166,6 @@ mod tests {
 
     #[test]
     fn labels_of_times_have_units() {
-        assert_eq!([-1, 0, 2, 3, 6, 9].map(duration), ["100 ns", "1 us", "100 us", "1 ms", "1 s", "1000 s"]);
+        assert_eq!([-1, 0, 2, 3, 6, 9].map(duration_label), ["100 ns", "1 us", "100 us", "1 ms", "1 s", "1000 s"]);
     }
 }

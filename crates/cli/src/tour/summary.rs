@@ -2,7 +2,7 @@
 //! alone.
 
 use super::{TourResult, format_time};
-use crate::tour::text::plural;
+use crate::tour::text::count_with_noun;
 
 /// An accelerator that is not available, with the reason and the advice that `cuprum info` shows.
 pub struct MissingAccelerator {
@@ -25,7 +25,7 @@ pub struct Facts {
 }
 
 /// Minimum speed-up at which an accelerator order counts as faster than the device's own accelerator.
-const NOTABLE_RATIO: f64 = 1.1;
+const MIN_NOTABLE_SPEEDUP: f64 = 1.1;
 
 /// Returns the sentences "Fast here", "Missing here" and "Try next".
 pub fn sentences(results: &[TourResult], facts: &Facts) -> [String; 3] {
@@ -73,7 +73,7 @@ fn fast_here_sentence(results: &[TourResult]) -> String {
             best.device,
             best.work,
             format_time(best.device_us),
-            plural(gains.len(), "workload")
+            count_with_noun(gains.len(), "workload")
         );
     }
     let rate = |amount: fn(&TourResult) -> f64| {
@@ -93,7 +93,7 @@ fn fast_here_sentence(results: &[TourResult]) -> String {
 fn missing_here_sentence(results: &[TourResult], facts: &Facts) -> String {
     let wrong = results.iter().filter(|r| !r.agrees).count();
     if wrong > 0 {
-        return format!("Missing here: correct results; {wrong} of {} are wrong or failed.", plural(results.len(), "result"));
+        return format!("Missing here: correct results; {wrong} of {} are wrong or failed.", count_with_noun(results.len(), "result"));
     }
     if !facts.missing.is_empty() {
         let names: Vec<&str> = facts.missing.iter().map(|m| m.name.as_str()).collect();
@@ -120,7 +120,7 @@ fn try_next_sentence(results: &[TourResult], facts: &Facts) -> String {
         .filter(|r| !r.accelerators.is_empty())
         .filter_map(|r| base_time(r).map(|b| (r, b.device_us / r.device_us)))
         .collect();
-    match largest_by_value(&gains).filter(|(_, gain)| *gain >= NOTABLE_RATIO) {
+    match largest_by_value(&gains).filter(|(_, gain)| *gain >= MIN_NOTABLE_SPEEDUP) {
         Some((r, gain)) => format!(
             "Try next: `cuprum tune` and CUPRUM_ACCELERATORS=auto; {} is {gain:.1} times as fast as the base in {}.",
             r.accelerators, r.work

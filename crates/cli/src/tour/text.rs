@@ -4,7 +4,7 @@
 pub const WIDTH: usize = 100;
 
 /// Returns `count` with the noun `noun`, in the plural unless `count` is 1.
-pub fn plural(count: usize, noun: &str) -> String {
+pub fn count_with_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

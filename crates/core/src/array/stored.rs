@@ -84,15 +84,15 @@ impl StoredArray {
     /// bytes other than 0 and 1; [`NdArray::from_bytes`](crate::NdArray::from_bytes) converts such bytes.
     #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
-        StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
+        StoredArray::check_layout_in_buffer(dtype, &layout, buffer.nbytes())?;
         if dtype == DType::Bool {
             StoredArray::check_bools(buffer.as_ref())?;
         }
         Ok(StoredArray(Arc::new(StoredState { dtype, layout, buffer })))
     }
 
-    fn check_inside(dtype: DType, layout: &Layout, nbytes: usize) -> Result<()> {
-        let (lo, hi) = layout.extent();
+    fn check_layout_in_buffer(dtype: DType, layout: &Layout, nbytes: usize) -> Result<()> {
+        let (lo, hi) = layout.buffer_range();
         if lo < 0 || (hi as usize).saturating_mul(dtype.itemsize()) > nbytes {
             let message = format!("layout {layout:?} of {dtype} reaches outside its buffer of {nbytes} bytes");
             return Err(Error::shape("array", message, &[layout.shape()]));
@@ -136,7 +136,7 @@ impl StoredArray {
 
     /// Returns a copy in host memory of the bytes that the layout covers. Waits for the device.
     pub(crate) fn to_host(&self) -> Result<StoredArray> {
-        let (lo, hi) = self.0.layout.extent();
+        let (lo, hi) = self.0.layout.buffer_range();
         let item = self.0.dtype.itemsize();
         let bytes = HostBuffer::download_buffer(self.0.dtype, self.0.buffer.as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
         StoredArray::new(self.0.dtype, self.0.layout.with_offset(self.0.layout.offset() - lo as usize), Arc::new(bytes))
@@ -144,12 +144,12 @@ impl StoredArray {
 
     /// Returns a copy on `device` with the strides of `self`. The copy is queued on `stream`.
     pub(crate) fn upload(&self, device: Device, stream: Stream) -> Result<StoredArray> {
-        let (lo, hi) = self.0.layout.extent();
+        let (lo, hi) = self.0.layout.buffer_range();
         let item = self.0.dtype.itemsize();
         let range = lo as usize * item..hi as usize * item;
         let layout = self.0.layout.with_offset(self.0.layout.offset() - lo as usize);
         let Some(host) = self.0.buffer.as_any().downcast_ref::<HostBuffer>() else {
-            return match driver(device)?.upload_from(&self.0.buffer, range, stream) {
+            return match driver(device)?.copy_from_other_device(&self.0.buffer, range, stream) {
                 Some(direct) => StoredArray::new(self.0.dtype, layout, direct?),
                 None => self.to_host()?.upload(device, stream),
             };

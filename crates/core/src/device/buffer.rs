@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use super::host::HostDriver;
 use super::host_pool;
 use super::memory::Buffer;
-pub use super::memory::{ALIGNMENT, block_size};
+pub use super::memory::{ALIGNMENT, pool_block_size};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::types::device::Device;
@@ -77,7 +77,7 @@ impl HostBuffer {
         let mut values = ManuallyDrop::new(values);
         // SAFETY: a vector has allocated its capacity with this size and alignment, so they are a valid layout.
         let memory = unsafe { alloc::Layout::from_size_align_unchecked(values.capacity() * size_of::<T>(), align_of::<T>()) };
-        host_pool::add_used(memory.size());
+        host_pool::add_used_bytes(memory.size());
         HostBuffer {
             // The pointer of a vector without an allocation is dangling, but not null.
             ptr: NonNull::new(values.as_mut_ptr().cast()).unwrap_or(NonNull::dangling()),
@@ -106,7 +106,7 @@ impl HostBuffer {
             return None;
         }
         let taken = ManuallyDrop::new(std::mem::replace(self, HostBuffer::from_vec(Vec::<T>::new())));
-        host_pool::subtract_used(memory.size());
+        host_pool::subtract_used_bytes(memory.size());
         // SAFETY: `taken.ptr` is the allocation of a vector of this size and alignment. `taken` never frees the allocation, since it is in
         // `ManuallyDrop`. The first `len` elements are inside `nbytes` initialised bytes. These bytes are valid values of `T`: bool is
         // checked above, other types accept any bytes.
@@ -265,7 +265,7 @@ impl Drop for HostBuffer {
             // SAFETY: `ptr` comes from `host_pool::allocate(nbytes)`, and its only owner is being dropped, so no reference to it remains.
             MemorySource::Pool => unsafe { host_pool::free(self.ptr, self.nbytes) },
             MemorySource::Vec(memory) => {
-                host_pool::subtract_used(memory.size());
+                host_pool::subtract_used_bytes(memory.size());
                 if memory.size() > 0 {
                     // SAFETY: `ptr` is a vector's allocation of this size and alignment, and its only owner is being dropped.
                     unsafe { alloc::dealloc(self.ptr.as_ptr(), memory) };
@@ -363,7 +363,7 @@ fn out_of_memory_error(op: &'static str, requested: usize) -> Error {
 /// Returns the elements that `layout` selects from `bytes`, in C order. Nonzero bytes of bool count as true.
 pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::Layout) -> Result<Vec<T>> {
     let item = std::mem::size_of::<T>();
-    let (lo, hi) = layout.extent();
+    let (lo, hi) = layout.buffer_range();
     if lo < 0 || (hi as usize).saturating_mul(item) > bytes.len() {
         return Err(Error::value("to_vec", "layout reaches outside its buffer"));
     }
@@ -372,7 +372,7 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     try_reserve("to_vec", &mut out, size)?;
     let base = bytes.as_ptr();
     if layout.is_c_contiguous() {
-        // SAFETY: by the check of `layout.extent()` above, the `size` elements from `offset` are inside `bytes`. `out` has capacity for
+        // SAFETY: by the check of `layout.buffer_range()` above, the `size` elements from `offset` are inside `bytes`. `out` has capacity for
         // them.
         unsafe {
             let target = out.as_mut_ptr().cast::<u8>();
@@ -386,7 +386,7 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     }
     for at in element_offsets(layout) {
         let mut element = [0u8; size_of::<crate::Complex<f64>>()];
-        // SAFETY: `at` is within `layout.extent()`, which is inside `bytes` by the check above. `element` has the size of the largest
+        // SAFETY: `at` is within `layout.buffer_range()`, which is inside `bytes` by the check above. `element` has the size of the largest
         // dtype.
         unsafe { std::ptr::copy_nonoverlapping(base.offset(at * item as isize), element.as_mut_ptr(), item) };
         if T::DTYPE == DType::Bool {
@@ -453,12 +453,16 @@ mod tests {
     fn block_size_wastes_at_most_an_eighth() {
         for granule in [ALIGNMENT, 512] {
             for n in (0..5000).chain([100_000, 1 << 20, (1 << 20) + 1, (64 << 20) - 1, 64 << 20, (64 << 20) + 1]) {
-                let size = block_size(n, granule);
+                let size = pool_block_size(n, granule);
                 assert!(size >= n.max(1) && size.is_multiple_of(granule) && size <= n + (n / 8).max(granule), "{n}: {size}");
-                assert_eq!(block_size(size, granule), size);
+                assert_eq!(pool_block_size(size, granule), size);
             }
         }
-        assert_eq!((block_size(1 << 20, 64), block_size((1 << 20) + 1, 64)), (1 << 20, (1 << 20) + (1 << 17)), "eight to a power of two");
-        assert_eq!(block_size(usize::MAX, 64), usize::MAX);
+        assert_eq!(
+            (pool_block_size(1 << 20, 64), pool_block_size((1 << 20) + 1, 64)),
+            (1 << 20, (1 << 20) + (1 << 17)),
+            "eight to a power of two"
+        );
+        assert_eq!(pool_block_size(usize::MAX, 64), usize::MAX);
     }
 }

@@ -29,7 +29,7 @@ pub struct ReceivedPiece {
 
 /// Arguments for a new [`Communicator`]: its group, its rank in the group, and its device.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct CommunicatorArguments<'a> {
     /// The group's identifier. One rank creates it by [`CollectiveLibrary::new_id`] and sends it to the others.
     pub id: &'a [u8],
     /// Number of ranks in the group.
@@ -78,7 +78,7 @@ pub struct CollectiveLibrary {
     /// Returns the identifier of a new group.
     pub new_id: fn() -> Result<Vec<u8>>,
     /// Joins a group. Waits until all ranks of the group have joined.
-    pub join: fn(Place, KeepWaiting) -> Result<Box<dyn Communicator>>,
+    pub join: fn(CommunicatorArguments, KeepWaiting) -> Result<Box<dyn Communicator>>,
 }
 inventory::collect!(CollectiveLibrary);
 

@@ -102,7 +102,7 @@ pub trait DeviceDriver: Send + Sync {
     /// byte offset.
     ///
     /// By default, returns an error.
-    fn copy_within(&self, _to: (&dyn Buffer, usize), _from: (&dyn Buffer, usize), _nbytes: usize, _stream: Stream) -> Result<()> {
+    fn copy_between_buffers(&self, _to: (&dyn Buffer, usize), _from: (&dyn Buffer, usize), _nbytes: usize, _stream: Stream) -> Result<()> {
         Err(Error::value("graph", "the device cannot copy between its buffers"))
     }
     /// Returns the properties of the device.
@@ -126,7 +126,7 @@ pub trait DeviceDriver: Send + Sync {
     }
     /// Marks a range of this thread's work for the vendor's profiling tools, until the returned value is dropped. Returns `None`, the
     /// default, if the backend has no interface to such tools.
-    fn mark_range(&self, _name: &str) -> Option<Box<dyn Any>> {
+    fn begin_profiler_range(&self, _name: &str) -> Option<Box<dyn Any>> {
         None
     }
     /// Starts or stops the recording of an attached profiler. No effect by default.
@@ -135,7 +135,7 @@ pub trait DeviceDriver: Send + Sync {
     }
     /// Returns the number of programs that this process has compiled for this kind of device. Returns `None` if the backend of the device
     /// compiles nothing.
-    fn compiled_programs(&self) -> Option<usize> {
+    fn compiled_program_count(&self) -> Option<usize> {
         None
     }
     /// Allocates host memory for fast copies to the device: pinned memory, which the device copies from directly. See
@@ -149,7 +149,7 @@ pub trait DeviceDriver: Send + Sync {
     /// without a copy if the driver cannot read this range of `source`; the caller then passes the bytes to [`DeviceDriver::upload`].
     ///
     /// The implementation keeps `source` alive until an asynchronous copy has finished.
-    fn upload_from(&self, _source: &Arc<dyn Buffer>, _bytes: Range<usize>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
+    fn copy_from_other_device(&self, _source: &Arc<dyn Buffer>, _bytes: Range<usize>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         None
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::memory::{ALIGNMENT, MemoryStats, block_size};
+use super::memory::{ALIGNMENT, MemoryStats, pool_block_size};
 use crate::error::{Error, Result};
 use crate::fault_injection::{Point, fails};
 use crate::settings;
@@ -30,7 +30,7 @@ const MAX_CACHED_PER_CLASS: usize = 8;
 /// Size of a huge page in bytes. A block of at least this size has its own memory mapping.
 const HUGE_PAGE_SIZE: usize = 2 << 20;
 
-/// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`Reservation`], [`add_used`]).
+/// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`Reservation`], [`add_used_bytes`]).
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Maximum value of [`USED_BYTES`] so far.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -77,7 +77,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     } else if nbytes <= MAX_SMALL_BLOCK {
         allocate_small(nbytes, zero)
     } else {
-        allocate_large(block_size(nbytes, ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
+        allocate_large(pool_block_size(nbytes, ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
     };
     if PEAK_BYTES.load(Ordering::Relaxed) < now && block.is_some() {
         PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
@@ -101,15 +101,15 @@ pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
 }
 
 /// Adds `nbytes` from another allocator to the used memory, even beyond the limit, because the memory is allocated already.
-pub(crate) fn add_used(nbytes: usize) {
+pub(crate) fn add_used_bytes(nbytes: usize) {
     let now = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes);
     if PEAK_BYTES.load(Ordering::Relaxed) < now {
         PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
     }
 }
 
-/// Subtracts from the used memory `nbytes` that [`add_used`] has added.
-pub(crate) fn subtract_used(nbytes: usize) {
+/// Subtracts from the used memory `nbytes` that [`add_used_bytes`] has added.
+pub(crate) fn subtract_used_bytes(nbytes: usize) {
     USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
 }
 
@@ -147,8 +147,8 @@ impl Drop for Reservation {
 pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
     USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
     if nbytes > MAX_SMALL_BLOCK {
-        let evicted = lock_pool().cache_block(block, block_size(nbytes, ALIGNMENT), cache_limit());
-        release_all(evicted);
+        let evicted = lock_pool().cache_block(block, pool_block_size(nbytes, ALIGNMENT), cache_limit());
+        release_evicted_blocks(evicted);
         return;
     }
     let (index, size) = small_size_class(nbytes);
@@ -157,7 +157,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
         list.len() < MAX_CACHED_PER_CLASS && (list.push(block), true).1
     });
     if kept != Ok(true) {
-        system::release(block, size);
+        system::release_to_system(block, size);
     }
 }
 
@@ -187,7 +187,7 @@ impl ThreadCache {
 impl Drop for ThreadCache {
     fn drop(&mut self) {
         for (index, list) in self.0.iter_mut().enumerate() {
-            list.drain(..).for_each(|block| system::release(block, small_block_size(index)));
+            list.drain(..).for_each(|block| system::release_to_system(block, small_block_size(index)));
         }
     }
 }
@@ -223,7 +223,7 @@ fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
         // SAFETY: `block` has `size >= nbytes` bytes, and the cache of this thread had the only pointer to it.
         unsafe { block.write_bytes(0, nbytes) };
     }
-    kept.or_else(|| system::obtain(size))
+    kept.or_else(|| system::allocate_from_system(size))
 }
 
 // ---- large blocks ----
@@ -245,10 +245,10 @@ fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u
         pool.reserved += size;
         pool.evict(available.saturating_sub(size))
     };
-    release_all(evicted);
-    let block = system::obtain(size).or_else(|| {
+    release_evicted_blocks(evicted);
+    let block = system::allocate_from_system(size).or_else(|| {
         free_all();
-        system::obtain(size)
+        system::allocate_from_system(size)
     });
     if block.is_none() {
         lock_pool().reserved -= size;
@@ -287,14 +287,14 @@ impl LargeBlockCache {
     }
 }
 
-fn release_all(evicted: EvictedBlocks) {
-    evicted.into_iter().for_each(|(free, size)| system::release(free.block, size));
+fn release_evicted_blocks(evicted: EvictedBlocks) {
+    evicted.into_iter().for_each(|(free, size)| system::release_to_system(free.block, size));
 }
 
 /// Returns all cached large blocks and the cached small blocks of this thread to the system.
 pub(crate) fn free_all() {
     let evicted = lock_pool().evict(0);
-    release_all(evicted);
+    release_evicted_blocks(evicted);
     let lists = THREAD_CACHE.try_with(|lists| lists.replace(ThreadCache::EMPTY_CACHE));
     drop(lists);
 }
@@ -303,7 +303,7 @@ pub(crate) fn free_all() {
 pub(crate) fn set_limit(limit: Option<usize>) {
     settings::set_cpu_memory_limit(limit);
     let evicted = lock_pool().evict(cache_limit());
-    release_all(evicted);
+    release_evicted_blocks(evicted);
 }
 
 /// Returns the counters of the host allocator.
@@ -336,35 +336,35 @@ mod system {
 
     /// Allocates `size` zeroed bytes, where `size` is a positive multiple of [`ALIGNMENT`]. Returns `None` if the system has too little
     /// memory.
-    pub(super) fn obtain(size: usize) -> Option<NonNull<u8>> {
-        if is_mapped(size) {
-            return map(size);
+    pub(super) fn allocate_from_system(size: usize) -> Option<NonNull<u8>> {
+        if uses_own_mapping(size) {
+            return map_pages(size);
         }
         let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
         // SAFETY: `layout` has a positive size, as `alloc_zeroed` requires.
         NonNull::new(unsafe { alloc_zeroed(layout) })
     }
 
-    /// Frees a block that [`obtain`] returned for the same `size`.
-    pub(super) fn release(block: NonNull<u8>, size: usize) {
-        if is_mapped(size) {
-            return unmap(block, size);
+    /// Frees a block that [`allocate_from_system`] returned for the same `size`.
+    pub(super) fn release_to_system(block: NonNull<u8>, size: usize) {
+        if uses_own_mapping(size) {
+            return unmap_pages(block, size);
         }
         if let Ok(layout) = Layout::from_size_align(size, ALIGNMENT) {
-            // SAFETY: `block` was allocated in `obtain` with this layout, and the pool has the only pointer to it.
+            // SAFETY: `block` was allocated in `allocate_from_system` with this layout, and the pool has the only pointer to it.
             unsafe { dealloc(block.as_ptr(), layout) };
         }
     }
 
     /// Returns whether a block of `size` bytes has its own memory mapping.
-    fn is_mapped(size: usize) -> bool {
+    fn uses_own_mapping(size: usize) -> bool {
         cfg!(all(target_os = "linux", not(miri))) && size >= HUGE_PAGE_SIZE
     }
 
     /// Maps `size` zeroed bytes aligned to huge pages, and requests huge pages from the operating system. Returns `None` if the mapping
     /// fails.
     #[cfg(all(target_os = "linux", not(miri)))]
-    fn map(size: usize) -> Option<NonNull<u8>> {
+    fn map_pages(size: usize) -> Option<NonNull<u8>> {
         let size = size.next_multiple_of(4096);
         let total = size.checked_add(HUGE_PAGE_SIZE)?;
         // SAFETY: the operating system chooses the address of the new private mapping, so it overlaps no memory in use.
@@ -390,18 +390,18 @@ mod system {
     }
 
     #[cfg(all(target_os = "linux", not(miri)))]
-    fn unmap(block: NonNull<u8>, size: usize) {
-        // SAFETY: `map` mapped `block` with `size`, rounded up to pages, and the pool has the only pointer to it.
+    fn unmap_pages(block: NonNull<u8>, size: usize) {
+        // SAFETY: `map_pages` mapped `block` with `size`, rounded up to pages, and the pool has the only pointer to it.
         unsafe { libc::munmap(block.as_ptr().cast(), size.next_multiple_of(4096)) };
     }
 
     #[cfg(not(all(target_os = "linux", not(miri))))]
-    fn map(_size: usize) -> Option<NonNull<u8>> {
+    fn map_pages(_size: usize) -> Option<NonNull<u8>> {
         None
     }
 
     #[cfg(not(all(target_os = "linux", not(miri))))]
-    fn unmap(_block: NonNull<u8>, _size: usize) {}
+    fn unmap_pages(_block: NonNull<u8>, _size: usize) {}
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub const ALIGNMENT: usize = 64;
 /// Sizes have eight steps per power of two, in multiples of `granule` (a power of two), so that requests of similar size share blocks.
 /// At most an eighth of a block, or one granule, is unused.
 #[inline]
-pub fn block_size(nbytes: usize, granule: usize) -> usize {
+pub fn pool_block_size(nbytes: usize, granule: usize) -> usize {
     let step = nbytes.checked_next_power_of_two().map_or(granule, |power| (power / 16).max(granule));
     nbytes.max(1).checked_next_multiple_of(step).unwrap_or(usize::MAX)
 }

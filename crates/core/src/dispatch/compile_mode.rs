@@ -3,7 +3,7 @@
 use super::registry;
 use crate::call::blocks_on_compilation;
 use crate::error::Result;
-use crate::settings::{CompileMode, compile_variable};
+use crate::settings::{CompileMode, compile_mode_variable};
 
 /// Returns the compile mode for calls of this thread: the value of `CUPRUM_COMPILE`. If the variable is not set, the mode is
 /// [`CompileMode::Wait`] if the user set the accelerator order, else [`CompileMode::Background`].
@@ -14,7 +14,7 @@ use crate::settings::{CompileMode, compile_variable};
 /// # Errors
 /// [`Error::Setting`](crate::Error::Setting) for an unknown value.
 pub fn compile_mode() -> Result<CompileMode> {
-    let unset = || if registry::order_is_named() { CompileMode::Wait } else { CompileMode::Background };
-    let set = compile_variable()?;
+    let unset = || if registry::is_accelerator_order_set() { CompileMode::Wait } else { CompileMode::Background };
+    let set = compile_mode_variable()?;
     Ok(if blocks_on_compilation() { CompileMode::Wait } else { set.unwrap_or_else(unset) })
 }

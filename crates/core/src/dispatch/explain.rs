@@ -28,7 +28,7 @@ pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
         }
     }
     let outer = RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSE_BUFFERS.take());
-    let (_guard, _restore) = (ModeGuard::formatting_reasons(), outer);
+    let (_guard, _restore) = (ModeGuard::enable_reason_formatting(), outer);
     let result = f();
     let records = EXPLAIN_RECORDS.take().unwrap_or_default();
     (result, records)

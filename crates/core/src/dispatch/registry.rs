@@ -162,7 +162,7 @@ pub(crate) struct ChainEntry {
 
 /// The chains of accelerators of all families and device kinds, under one accelerator order.
 #[derive(Debug, Default)]
-pub(crate) struct Chains {
+pub(crate) struct AcceleratorChains {
     entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_KINDS],
     /// For each chain of accelerators, the capabilities that at least one of its kernels declares.
     capabilities: [[Capabilities; Family::ALL.len()]; MAX_KINDS],
@@ -172,8 +172,8 @@ pub(crate) struct Chains {
     is_named: bool,
 }
 
-impl Chains {
-    pub(crate) fn get(&self, family: Family, kind: DeviceKind) -> &[ChainEntry] {
+impl AcceleratorChains {
+    pub(crate) fn chain_of_family(&self, family: Family, kind: DeviceKind) -> &[ChainEntry] {
         &self.entries[kind.index()][family as usize]
     }
 
@@ -206,7 +206,7 @@ pub struct AcceleratorStatus {
 struct RegistryState {
     /// Accelerators registered through [`register`].
     added: Vec<&'static Accelerator>,
-    chains: HashMap<Option<Vec<String>>, &'static Chains>,
+    chains: HashMap<Option<Vec<String>>, &'static AcceleratorChains>,
     /// The accelerator order given to [`set_accelerators`]; `None` before the first call of that function. `Some(None)` selects the default
     /// order.
     process_order: Option<Option<Vec<String>>>,
@@ -218,11 +218,11 @@ static REGISTRY: Mutex<Option<RegistryState>> = Mutex::new(None);
 static REGISTRY_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    static CACHED_CHAINS: Cell<(u64, Option<&'static Chains>)> = const { Cell::new((0, None)) };
-    static SCOPED_CHAINS: Cell<Option<&'static Chains>> = const { Cell::new(None) };
+    static CACHED_CHAINS: Cell<(u64, Option<&'static AcceleratorChains>)> = const { Cell::new((0, None)) };
+    static SCOPED_CHAINS: Cell<Option<&'static AcceleratorChains>> = const { Cell::new(None) };
 }
 
-fn with_state<R>(f: impl FnOnce(&mut RegistryState) -> R) -> R {
+fn with_registry_state<R>(f: impl FnOnce(&mut RegistryState) -> R) -> R {
     let mut guard = REGISTRY.lock().unwrap_or_else(|e| e.into_inner());
     f(guard.get_or_insert_with(RegistryState::default))
 }
@@ -237,7 +237,7 @@ pub fn register(accelerator: &'static Accelerator) -> Result<()> {
         return Ok(());
     }
     check_registration(&known, accelerator)?;
-    with_state(|s| {
+    with_registry_state(|s| {
         s.added.push(accelerator);
         s.chains.clear();
         REGISTRY_GENERATION.fetch_add(1, Ordering::Release);
@@ -263,7 +263,7 @@ fn check_registration(known: &[&'static Accelerator], new: &'static Accelerator)
 /// name, the first is kept, and `settings::check` returns an error.
 pub fn all() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
-    list.extend(with_state(|s| s.added.clone()));
+    list.extend(with_registry_state(|s| s.added.clone()));
     list.sort_by_key(|a| (a.base.is_some(), a.rank, a.name, a.summary));
     let mut unique: Vec<&'static Accelerator> = Vec::new();
     for a in list {
@@ -276,10 +276,10 @@ pub fn all() -> Vec<&'static Accelerator> {
 
 /// Returns the result of the accelerator's probe, which runs once per process.
 pub fn availability(accelerator: &'static Accelerator) -> Availability {
-    static PROBED: Mutex<Vec<(usize, &'static OnceLock<Availability>)>> = Mutex::new(Vec::new());
+    static PROBE_RESULTS: Mutex<Vec<(usize, &'static OnceLock<Availability>)>> = Mutex::new(Vec::new());
     let key = std::ptr::from_ref(accelerator) as usize;
     let cell: &'static OnceLock<Availability> = {
-        let mut seen = PROBED.lock().unwrap_or_else(|e| e.into_inner());
+        let mut seen = PROBE_RESULTS.lock().unwrap_or_else(|e| e.into_inner());
         match seen.iter().find(|(k, _)| *k == key) {
             Some((_, cell)) => cell,
             None => {
@@ -305,7 +305,7 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
 /// # Errors
 /// [`Error::Setting`] if `CUPRUM_ACCELERATORS` names an unknown accelerator.
 pub fn accelerator_order() -> Result<Option<Vec<String>>> {
-    match with_state(|s| s.process_order.clone()) {
+    match with_registry_state(|s| s.process_order.clone()) {
         Some(order) => Ok(order),
         None => settings::read_variable(settings::ACCELERATORS_VARIABLE)?
             .map(|text| parse_accelerator_order(settings::ACCELERATORS_VARIABLE, &text))
@@ -377,7 +377,7 @@ impl IntoOrder for Option<&str> {
 /// [`Error::Setting`] for an unknown accelerator.
 pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
     let order = order.into_order().map(|t| parse_accelerator_order("set_accelerators", &t)).transpose()?;
-    with_state(|s| s.process_order = Some(order));
+    with_registry_state(|s| s.process_order = Some(order));
     REGISTRY_GENERATION.fetch_add(1, Ordering::Release);
     Ok(())
 }
@@ -387,42 +387,42 @@ pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
 pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Result<R> {
-    struct RestoreScopedChains(Option<&'static Chains>);
+    struct RestoreScopedChains(Option<&'static AcceleratorChains>);
     impl Drop for RestoreScopedChains {
         fn drop(&mut self) {
             SCOPED_CHAINS.with(|s| s.set(self.0));
         }
     }
     let order = order.into_order().map(|t| parse_accelerator_order("with_accelerators", &t)).transpose()?;
-    let chains = chains_for(order)?;
+    let chains = chains_for_order(order)?;
     let _restore = RestoreScopedChains(SCOPED_CHAINS.with(|s| s.replace(Some(chains))));
     Ok(f())
 }
 
 /// Returns the chains of accelerators for this thread: those of the innermost [`with_accelerators`], else those of the process.
 #[inline]
-pub(crate) fn current_chains() -> Result<&'static Chains> {
+pub(crate) fn current_chains() -> Result<&'static AcceleratorChains> {
     if let Some(scoped) = SCOPED_CHAINS.with(Cell::get) {
         return Ok(scoped);
     }
     let generation = REGISTRY_GENERATION.load(Ordering::Acquire);
     match CACHED_CHAINS.with(Cell::get) {
         (seen, Some(chains)) if seen == generation => Ok(chains),
-        _ => chains_of_generation(generation),
+        _ => load_process_chains(generation),
     }
 }
 
 /// Returns the process's chains of accelerators, and caches them for this thread. `generation` is the registry generation that the caller
 /// has read.
 #[cold]
-fn chains_of_generation(generation: u64) -> Result<&'static Chains> {
-    let chains = chains_for(accelerator_order()?)?;
+fn load_process_chains(generation: u64) -> Result<&'static AcceleratorChains> {
+    let chains = chains_for_order(accelerator_order()?)?;
     CACHED_CHAINS.with(|c| c.set((generation, Some(chains))));
     Ok(chains)
 }
 
 /// Returns whether the user set the accelerator order. Returns false for the default order by rank.
-pub fn order_is_named() -> bool {
+pub fn is_accelerator_order_set() -> bool {
     current_chains().is_ok_and(|c| c.is_named)
 }
 
@@ -430,21 +430,21 @@ pub fn order_is_named() -> bool {
 ///
 /// A kernel uses this function to decline calls that a later kernel of the default order is known to run faster. If the user set the order,
 /// the kernel runs these calls: the order is the user's choice, or is `auto`, under which measurements decide.
-pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Reason> {
-    if order_is_named() { Ok(()) } else { Err(Reason::new(otherwise)) }
+pub fn decline_unless_order_is_set(otherwise: &'static str) -> std::result::Result<(), Reason> {
+    if is_accelerator_order_set() { Ok(()) } else { Err(Reason::new(otherwise)) }
 }
 
 /// Returns the chains of accelerators for `order`, or for the default order if `order` is `None`. They are built once and kept for the life
 /// of the process.
-fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
+fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorChains> {
     loop {
-        if let Some(chains) = with_state(|s| s.chains.get(&order).copied()) {
+        if let Some(chains) = with_registry_state(|s| s.chains.get(&order).copied()) {
             return Ok(chains);
         }
         let generation = REGISTRY_GENERATION.load(Ordering::Acquire);
-        let chains: &'static Chains = Box::leak(Box::new(build_chains(order.as_deref())?));
+        let chains: &'static AcceleratorChains = Box::leak(Box::new(build_chains(order.as_deref())?));
         // The chains are not cached if the registry has changed since `generation` was read: they may lack a new accelerator.
-        with_state(|s| {
+        with_registry_state(|s| {
             if REGISTRY_GENERATION.load(Ordering::Acquire) == generation {
                 s.chains.insert(order.clone(), chains);
             }
@@ -464,8 +464,8 @@ fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     chosen.into_iter().chain(bases).filter(|a| is_ready(a)).collect()
 }
 
-fn build_chains(order: Option<&[String]>) -> Result<Chains> {
-    let mut chains = Chains { is_auto: order.is_some_and(is_auto), is_named: order.is_some(), ..Chains::default() };
+fn build_chains(order: Option<&[String]>) -> Result<AcceleratorChains> {
+    let mut chains = AcceleratorChains { is_auto: order.is_some_and(is_auto), is_named: order.is_some(), ..AcceleratorChains::default() };
     for accelerator in active_accelerators(order) {
         let kind = DeviceKind::intern(accelerator.device)?;
         for kernel in accelerator.kernels {
@@ -503,24 +503,24 @@ inventory::submit! {
 // ---- devices ----
 
 inventory::submit! {
-    DeviceSource { open: open_device, kinds: kinds_with_base, ready: ready_devices }
+    DeviceSource { open: open_device, kinds: kinds_with_base_accelerator, ready: ready_devices }
 }
 
 /// Returns the names of the device kinds that have their own (base) accelerator.
-fn kinds_with_base() -> Vec<&'static str> {
+fn kinds_with_base_accelerator() -> Vec<&'static str> {
     all().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
 }
 
 /// Returns the base accelerator of a device kind, which serves every operation, even if the accelerator's probe failed. Returns `None` if
 /// no base accelerator is registered for the kind.
-pub(crate) fn base_of_kind(kind_name: &str) -> Option<&'static Accelerator> {
+pub(crate) fn base_accelerator_of_kind(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }
 
 fn open_device(device: Device) -> Result<Box<dyn DeviceDriver>> {
     let missing = |message: String| Error::Device { op: "device", message };
     let name = device.kind().name();
-    let base = base_of_kind(name).ok_or_else(|| {
+    let base = base_accelerator_of_kind(name).ok_or_else(|| {
         missing(format!(
             "no backend for '{name}' is linked; enable the feature `{name}` of cuprum, or name the backend's crate with `use ... as _;`"
         ))

@@ -87,12 +87,12 @@ struct TraceFile {
 
 impl ClockAnchor {
     /// Returns whether the anchor may convert the times of events that are recorded on `device` at the host time `now`.
-    fn is_valid(&self, device: Device, now: f64) -> bool {
+    fn can_convert_new_events(&self, device: Device, now: f64) -> bool {
         self.device == device && now - self.at < CLOCK_ANCHOR_VALIDITY_MICROS
     }
 
     /// Returns whether a pending call may still refer to the anchor at the host time `now`.
-    fn is_needed(&self, now: f64) -> bool {
+    fn may_have_pending_calls(&self, now: f64) -> bool {
         now - self.at < CLOCK_ANCHOR_RETENTION_MICROS
     }
 }
@@ -147,7 +147,7 @@ pub fn is_tracing() -> bool {
 /// Also called when a device is synchronised, when a value is read from a GPU, and at the end of a thread that made calls.
 pub fn flush() {
     if let Some(trace) = trace() {
-        trace.write_oldest(usize::MAX);
+        trace.write_oldest_calls(usize::MAX);
     }
 }
 
@@ -183,13 +183,13 @@ thread_local! {
 /// assert_eq!(with_rank(1, || 2 + 2), 4);
 /// ```
 pub fn with_rank<R>(rank: usize, f: impl FnOnce() -> R) -> R {
-    struct Restore(Option<usize>);
-    impl Drop for Restore {
+    struct RestoreRank(Option<usize>);
+    impl Drop for RestoreRank {
         fn drop(&mut self) {
             CURRENT_RANK.set(self.0);
         }
     }
-    let _restore = Restore(CURRENT_RANK.replace(Some(rank)));
+    let _restore = RestoreRank(CURRENT_RANK.replace(Some(rank)));
     f()
 }
 
@@ -284,10 +284,10 @@ impl Trace {
         let (device, now) = (stream.device, now_micros());
         let driver = driver(device)?;
         let mut anchors = lock(&self.anchors);
-        if !anchors.iter().any(|a| a.is_valid(device, now)) {
+        if !anchors.iter().any(|a| a.can_convert_new_events(device, now)) {
             let event = driver.record_event(stream)?;
             event.millis_since(event.as_ref())?; // waits until the device has reached the event
-            anchors.retain(|a| a.is_needed(now));
+            anchors.retain(|a| a.may_have_pending_calls(now));
             anchors.push(ClockAnchor { device, event: event.into(), at: now_micros() });
         }
         driver.record_event(stream)
@@ -301,12 +301,12 @@ impl Trace {
         };
         if behind > MAX_PENDING_CALLS {
             // The oldest calls have probably finished on the device, so that reading their times does not wait.
-            self.write_oldest(MAX_PENDING_CALLS / 2);
+            self.write_oldest_calls(MAX_PENDING_CALLS / 2);
         }
     }
 
     /// Writes the oldest `count` pending calls to the trace file. Waits for the device if it has not finished these calls.
-    fn write_oldest(&self, count: usize) {
+    fn write_oldest_calls(&self, count: usize) {
         let written = {
             let mut output = lock(&self.output);
             let ended: Vec<FinishedSpan> = {
@@ -416,9 +416,13 @@ mod tests {
     fn anchors_expire() {
         let [first, second] = two_devices();
         let of_first = anchor(first, 1e6, 0.0);
-        assert!(of_first.is_valid(first, 1e6) && of_first.is_valid(first, 4.9e6));
-        assert!(!of_first.is_valid(first, 5e6) && !of_first.is_valid(second, 1e6));
-        assert!(of_first.is_needed(3600.9e6) && !of_first.is_needed(3601e6) && !of_first.is_needed(3700e6));
+        assert!(of_first.can_convert_new_events(first, 1e6) && of_first.can_convert_new_events(first, 4.9e6));
+        assert!(!of_first.can_convert_new_events(first, 5e6) && !of_first.can_convert_new_events(second, 1e6));
+        assert!(
+            of_first.may_have_pending_calls(3600.9e6)
+                && !of_first.may_have_pending_calls(3601e6)
+                && !of_first.may_have_pending_calls(3700e6)
+        );
     }
 
     #[test]
@@ -454,7 +458,7 @@ mod tests {
         assert_eq!((written(), lock(&trace.pending).len()), (0, MAX_PENDING_CALLS));
         trace.push_span(span());
         assert_eq!((written(), lock(&trace.pending).len()), (MAX_PENDING_CALLS / 2, MAX_PENDING_CALLS / 2 + 1));
-        trace.write_oldest(usize::MAX);
+        trace.write_oldest_calls(usize::MAX);
         assert_eq!((written(), lock(&trace.pending).len()), (MAX_PENDING_CALLS + 1, 0));
     }
 

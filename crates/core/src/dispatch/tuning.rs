@@ -331,7 +331,7 @@ impl TrialGuard {
 /// # Errors
 /// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
 pub fn find_fastest(call: &Call, choice: &str) -> Result<Option<String>> {
-    let key = TuningSignature::of_choice(call, choice)?;
+    let key = TuningSignature::of_call_with_choice(call, choice)?;
     Ok(tuning_results::find_result(call.device, key)?.map(|entry| entry.winner))
 }
 
@@ -358,7 +358,7 @@ pub fn store_measurements(call: &Call, choice: &str, mut times: Vec<(String, f64
     }
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((winner, _)) = times.first() {
-        let key = TuningSignature::of_choice(call, choice)?;
+        let key = TuningSignature::of_call_with_choice(call, choice)?;
         tuning_results::insert_result(
             call.device,
             TuningResult { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe_call(call)) },

@@ -24,11 +24,11 @@ const MAX_EXPRESSION_INPUTS: u32 = 12;
 /// # Errors
 /// Shapes that do not broadcast, dtypes that the operation does not take, arrays on different devices, or a wrong number of arguments.
 pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
-    elementwise_moving(op, &mut args.iter().cloned().collect::<Operands>())
+    elementwise_consuming_args(op, &mut args.iter().cloned().collect::<Operands>())
 }
 
 /// Like [`elementwise`], but moves the arguments out of the slice.
-pub(crate) fn elementwise_moving(op: Op, args: &mut [Operand]) -> Result<NdArray> {
+pub(crate) fn elementwise_consuming_args(op: Op, args: &mut [Operand]) -> Result<NdArray> {
     let name = op.name();
     let rule = op.0.rule.ok_or_else(|| Error::value(name, "not an elementwise operation"))?;
     if args.len() != op.arity() {
@@ -51,11 +51,11 @@ fn shared_dtype(args: &[Operand]) -> Option<DType> {
     args.iter().all(has_it).then_some(dtype)
 }
 
-/// Like [`elementwise_moving`], but with the dtypes of `signature` instead of those of the operation's dtype rule. `astype` and comparisons
+/// Like [`elementwise_consuming_args`], but with the dtypes of `signature` instead of those of the operation's dtype rule. `astype` and comparisons
 /// of mixed integers choose their own dtypes.
 pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
     check_operands(op.name(), args, &signature)?;
-    let weight = bounded_weight(op, args)?;
+    let weight = limit_expression_weight(op, args)?;
     let operation = DeferredOperation { op, signature };
     let out = match operation_appending::append_operation(operation, args, weight) {
         Some(array) => array,
@@ -163,7 +163,7 @@ fn broadcast_operand_shapes(name: &'static str, args: &[Operand]) -> Result<Dims
 ///
 /// The size is the sum of the sizes of the arguments, in which a shared node counts several times. If this sum exceeds the limits, the
 /// distinct nodes are counted instead.
-fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
+fn limit_expression_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
     loop {
         let cost = match op.0.cost {
             Cost::Cheap => 1,
@@ -189,7 +189,7 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
         }
         let exceeds_limits = |nodes, inputs| nodes > MAX_EXPRESSION_NODES || inputs > MAX_EXPRESSION_INPUTS;
         let Some((_, heaviest)) = heaviest.filter(|_| exceeds_limits(sum.nodes, sum.inputs)) else { return Ok(sum) };
-        let mut distinct = DistinctNodes::default();
+        let mut distinct = DistinctNodeCounter::default();
         args.iter().for_each(|arg| distinct.add_operand(arg));
         let (nodes, inputs) = (1 + distinct.operations, distinct.inputs.len() as u32);
         if !exceeds_limits(nodes, inputs) {
@@ -201,14 +201,14 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
 
 /// The nodes of an expression, each counted once. Counting stops when [`MAX_EXPRESSION_NODES`] or [`MAX_EXPRESSION_INPUTS`] is exceeded.
 #[derive(Default)]
-struct DistinctNodes {
+struct DistinctNodeCounter {
     deferred: SmallVec<[*const ArrayState; 48]>,
     inputs: SmallVec<[*const ArrayState; 12]>,
     /// Number of operations in the deferred nodes, including appended operations.
     operations: u32,
 }
 
-impl DistinctNodes {
+impl DistinctNodeCounter {
     fn add_operand(&mut self, operand: &Operand) {
         let Operand::Array(array) = operand else { return };
         let state = Arc::as_ptr(&array.0);

@@ -132,7 +132,7 @@ impl NdArray {
         }
         if self.0.weight.nodes == 1 {
             let (mut program, mut inputs) = (Program::default(), SmallVec::new());
-            if self.flatten_single(&mut program, &mut inputs) {
+            if self.flatten_single_operation(&mut program, &mut inputs) {
                 if self.nbytes() >= MIN_IN_PLACE_BYTES && self.run_in_place(&program, &mut inputs) {
                     return Ok(());
                 }
@@ -149,7 +149,7 @@ impl NdArray {
         for (step, _) in &kept {
             flat.program.outputs.push(*step);
         }
-        for sibling in self.siblings() {
+        for sibling in self.other_group_results() {
             let step = flat.push_array(&sibling, self.shape(), false)?;
             if !flat.program.outputs.contains(&step) {
                 flat.program.outputs.push(step);
@@ -240,7 +240,7 @@ impl NdArray {
     /// The arguments have to be scalars, or stored arrays of the result's shape and of the dtypes that the operation takes.
     ///
     /// Returns false for other expressions. The contents of `program` and `inputs` are then unspecified.
-    fn flatten_single(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
+    fn flatten_single_operation(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
         let guard = self.lock_expression();
         let Some((Expression::Elementwise { args: operands, siblings: None, .. }, DeferredOperation { op, signature })) =
             guard.as_ref().zip(self.0.first)
@@ -398,7 +398,7 @@ fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &
         let operands: SmallVec<[&Layout; 8]> = layouts.iter().copied().chain(outputs.iter().map(|o| &o.layout)).collect();
         LoopPlan::new(&operands)
     };
-    dispatch::run(&Call {
+    dispatch::run_call(&Call {
         op,
         device,
         stream: Stream::current(device),

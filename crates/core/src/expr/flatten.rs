@@ -68,7 +68,7 @@ impl RowLoop {
     }
 
     /// Returns whether `array` is a deferred reduction over the rows of this loop.
-    pub fn contains(&self, array: &NdArray) -> bool {
+    pub fn contains_reduction(&self, array: &NdArray) -> bool {
         let is_over_loop = |e: &Expression| matches!(e, Expression::Fold(fold) if fold.argument.shape() == &self.shape[..]);
         array.shape() == &self.results[..] && array.lock_expression().as_ref().is_some_and(is_over_loop)
     }
@@ -184,7 +184,7 @@ impl ProgramBuilder {
         if !array.is_deferred() {
             return false;
         }
-        if array.is_fold() && !self.rows.as_ref().is_some_and(|rows| rows.contains(array)) {
+        if array.is_fold() && !self.rows.as_ref().is_some_and(|rows| rows.contains_reduction(array)) {
             return true;
         }
         let ExpressionWeight { inputs, cost, folds, .. } = array.0.weight;

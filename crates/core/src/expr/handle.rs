@@ -424,7 +424,7 @@ impl NdArray {
         }
         // If the view covers less than half of its range in the buffer, the device first packs the view's elements. Only the packed
         // elements are then copied to the host.
-        let (lo, hi) = stored.layout().extent();
+        let (lo, hi) = stored.layout().buffer_range();
         if (hi - lo) as usize > 2 * stored.layout().size() {
             return self.contiguous()?.host_bytes();
         }
@@ -500,7 +500,7 @@ impl NdArray {
         let item = self.dtype().itemsize();
         let start = stored.layout().offset() * item;
         let layout = Layout::contiguous(self.shape())?;
-        if let Some(direct) = target.upload_from(stored.buffer(), start..start + self.nbytes(), Stream::current(device)) {
+        if let Some(direct) = target.copy_from_other_device(stored.buffer(), start..start + self.nbytes(), Stream::current(device)) {
             return Ok(NdArray::from(StoredArray::new(self.dtype(), layout, direct?)?));
         }
         let (bytes, host_layout) = source.host_bytes()?;

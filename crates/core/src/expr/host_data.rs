@@ -82,7 +82,7 @@ impl NdArray {
         if layout.size() == 0 {
             return Ok((&[], layout.with_offset(0)));
         }
-        let (start, end) = layout.extent();
+        let (start, end) = layout.buffer_range();
         let elements = host.typed_elements(start as usize, (end - start) as usize);
         let elements = elements.ok_or_else(|| Error::value(op, "the memory is not aligned for the dtype; use to_vec"))?;
         Ok((elements, layout.with_offset(layout.offset() - start as usize)))

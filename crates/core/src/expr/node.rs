@@ -259,7 +259,7 @@ impl NdArray {
     }
 
     /// Returns the other results of the [`OpGroup`](crate::op::OpGroup) that this array belongs to, if they are still deferred.
-    pub(super) fn siblings(&self) -> SmallVec<[NdArray; 2]> {
+    pub(super) fn other_group_results(&self) -> SmallVec<[NdArray; 2]> {
         let siblings = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { siblings: Some(siblings), .. }) if !self.lacks_fusion_code() => siblings.clone(),
             _ => return SmallVec::new(),

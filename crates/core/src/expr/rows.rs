@@ -82,7 +82,7 @@ impl NdArray {
         let Some(plan) = RowsPlan::new(&shape, split, &operands) else { return Ok(false) };
         let Some(op) = self.0.op else { return Ok(false) };
         let device = self.device();
-        let done = dispatch::run(&Call {
+        let done = dispatch::run_call(&Call {
             op,
             device,
             stream: Stream::current(device),

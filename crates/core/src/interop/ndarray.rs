@@ -151,7 +151,7 @@ impl NdArray {
         self.check_element_type::<T>(op)?;
         self.eval()?;
         if let Some((layout, host)) = self.unique_host_buffer()
-            && let (0, end) = layout.extent()
+            && let (0, end) = layout.buffer_range()
             && !layout.may_overlap()
         {
             let shape = ndarray_shape_and_strides(layout);

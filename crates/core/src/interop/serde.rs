@@ -237,7 +237,7 @@ struct ElementsSeed {
 }
 
 impl ElementsSeed {
-    fn array<E: ::serde::de::Error>(&self, bytes: &[u8]) -> Result<NdArray, E> {
+    fn array_from_bytes<E: ::serde::de::Error>(&self, bytes: &[u8]) -> Result<NdArray, E> {
         NdArray::from_bytes(self.dtype, &self.shape[..], bytes).map_err(E::custom)
     }
 }
@@ -257,7 +257,7 @@ impl<'de> Visitor<'de> for ElementsSeed {
     }
 
     fn visit_bytes<E: ::serde::de::Error>(self, bytes: &[u8]) -> Result<NdArray, E> {
-        self.array(bytes)
+        self.array_from_bytes(bytes)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NdArray, A::Error> {
@@ -283,7 +283,7 @@ impl<'de> Visitor<'de> for ElementsSeed {
         if bytes.len() < total {
             return Err(A::Error::invalid_length(bytes.len() / self.dtype.itemsize(), &self));
         }
-        self.array(&bytes)
+        self.array_from_bytes(&bytes)
     }
 }
 
@@ -319,11 +319,11 @@ impl<'de> Visitor<'de> for ElementSeed {
     }
 
     fn visit_i64<E: ::serde::de::Error>(self, v: i64) -> Result<ParsedElement, E> {
-        self.integer(v.into(), Unexpected::Signed(v))
+        self.element_from_integer(v.into(), Unexpected::Signed(v))
     }
 
     fn visit_u64<E: ::serde::de::Error>(self, v: u64) -> Result<ParsedElement, E> {
-        self.integer(v.into(), Unexpected::Unsigned(v))
+        self.element_from_integer(v.into(), Unexpected::Unsigned(v))
     }
 
     fn visit_f64<E: ::serde::de::Error>(self, v: f64) -> Result<ParsedElement, E> {
@@ -359,7 +359,7 @@ impl<'de> Visitor<'de> for ElementSeed {
 
 impl ElementSeed {
     /// Converts an integer of the input to an element: exactly for an integer dtype, rounded for a floating-point dtype.
-    fn integer<E: ::serde::de::Error>(self, v: i128, found: Unexpected) -> Result<ParsedElement, E> {
+    fn element_from_integer<E: ::serde::de::Error>(self, v: i128, found: Unexpected) -> Result<ParsedElement, E> {
         match self.0.int_range() {
             Some((low, high)) if (low..=high).contains(&v) => Ok(ParsedElement(Scalar::Int(v))),
             Some(_) => Err(E::invalid_value(found, &self)),

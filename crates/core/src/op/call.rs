@@ -200,7 +200,7 @@ impl Call<'_> {
     }
 
     /// Returns the specifications of the outputs, with new buffers instead of the targets.
-    pub(crate) fn new_outputs(&self) -> SmallVec<[OutputSpec; 1]> {
+    pub(crate) fn outputs_with_new_buffers(&self) -> SmallVec<[OutputSpec; 1]> {
         self.outputs.iter().map(|output| OutputSpec::new(output.dtype, output.layout.clone())).collect()
     }
 
@@ -208,32 +208,32 @@ impl Call<'_> {
     ///
     /// # Errors
     /// [`Error::Value`] if the number of buffers differs from the number of outputs, or if a buffer is too small for its layout.
-    pub fn done(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
+    pub fn done_with_buffers(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
         let mut outputs = Outputs::new(); // `collect` would move the large arrays more often
         for (n, buffer) in buffers.into_iter().enumerate() {
-            let Some(spec) = self.outputs.get(n) else { return Err(self.output_error(&format!("more than {n} buffers"))) };
+            let Some(spec) = self.outputs.get(n) else { return Err(self.wrong_buffers_error(&format!("more than {n} buffers"))) };
             let nbytes = buffer.nbytes();
             let array = StoredArray::new(spec.dtype, spec.layout.clone(), buffer);
             outputs.push(array.map_err(|error| {
                 let is_short = nbytes < spec.layout.size().saturating_mul(spec.dtype.itemsize());
-                if is_short { self.output_error(&format!("a buffer of {nbytes} bytes for output {n}")) } else { error }
+                if is_short { self.wrong_buffers_error(&format!("a buffer of {nbytes} bytes for output {n}")) } else { error }
             })?);
         }
         if outputs.len() < self.outputs.len() {
-            return Err(self.output_error(&format!("{} buffers", outputs.len())));
+            return Err(self.wrong_buffers_error(&format!("{} buffers", outputs.len())));
         }
         Ok(Outcome::Done(outputs))
     }
 
     /// Returns the error for a kernel that returned wrong output buffers. `returned` describes these buffers.
     #[cold]
-    fn output_error(&self, returned: &str) -> Error {
+    fn wrong_buffers_error(&self, returned: &str) -> Error {
         let sizes: Vec<usize> = self.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).collect();
         let message = format!("a kernel on {} returned {returned}; the call needs buffers of {sizes:?} bytes", self.device);
         Error::value(self.op.name(), message)
     }
 
-    /// Like [`Call::done`], for 1-D outputs whose length the kernel determines, as in the family `Select`.
+    /// Like [`Call::done_with_buffers`], for 1-D outputs whose length the kernel determines, as in the family `Select`.
     ///
     /// # Errors
     /// [`Error::Shape`] if a buffer is too small for `length`.
@@ -271,7 +271,7 @@ impl TuningSignature {
     }
 
     /// Returns the tuning signature of `call`, combined with `choice`, the name of a decision within an accelerator, such as the tile size.
-    pub(crate) fn of_choice(call: &Call, choice: &str) -> Result<u64> {
+    pub(crate) fn of_call_with_choice(call: &Call, choice: &str) -> Result<u64> {
         let mut signature = TuningSignature::default();
         signature.add_value((TuningSignature::of(call)?, choice));
         Ok(signature.finish())

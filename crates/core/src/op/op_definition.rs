@@ -454,12 +454,12 @@ impl ReductionDef {
     }
 
     /// Describes a reduction by the elementwise operation `combine`, which returns one of its arguments. Reducing no elements is an error.
-    pub const fn selecting(combine: Op, identity: Identity) -> ReductionDef {
+    pub const fn selecting_reduction(combine: Op, identity: Identity) -> ReductionDef {
         ReductionDef { identity, allows_empty: false, selects: true, ..ReductionDef::new(combine, Scalar::Int(0)) }
     }
 
     /// Describes a reduction that combines elements by the code of a user-defined operation.
-    pub const fn combining_by_body(identity: Identity) -> ReductionDef {
+    pub const fn user_defined_reduction(identity: Identity) -> ReductionDef {
         ReductionDef {
             combine: Combine::Body,
             identity,
@@ -472,20 +472,20 @@ impl ReductionDef {
     }
 
     /// The reduction to the sum of squared distances from the mean.
-    pub const MOMENTS: ReductionDef = ReductionDef {
+    pub const SQUARED_DISTANCES_REDUCTION: ReductionDef = ReductionDef {
         combine: Combine::Moments,
         allows_empty: false,
         in_rows: true,
-        ..ReductionDef::combining_by_body(Identity::Value(Scalar::Int(0)))
+        ..ReductionDef::user_defined_reduction(Identity::Value(Scalar::Int(0)))
     };
 
     /// Makes the reduction accumulate 16-bit floats in float32.
-    pub const fn accumulating_wide(self) -> ReductionDef {
+    pub const fn accumulating_16_bit_in_float32(self) -> ReductionDef {
         ReductionDef { accumulator: Accumulator::Wide, ..self }
     }
 
     /// Sets `dtype` as the accumulator dtype for all elements, and excludes the reduction from [row programs](ReductionDef::in_rows).
-    pub const fn accumulating_in(self, dtype: DType) -> ReductionDef {
+    pub const fn with_accumulator_dtype(self, dtype: DType) -> ReductionDef {
         ReductionDef { accumulator: Accumulator::Fixed(dtype), in_rows: false, ..self }
     }
 

@@ -201,11 +201,11 @@ impl NdArray {
     /// ```
     #[doc(alias = "copyto")]
     pub fn assign_from(&mut self, value: impl Into<Operand>) -> Result<()> {
-        self.assign_from_for_op("assign_from", value.into())
+        self.assign_from_with_op_name("assign_from", value.into())
     }
 
     /// Does the same as [`NdArray::assign_from`], with `op` as the function's name in errors.
-    pub(crate) fn assign_from_for_op(&mut self, op: &'static str, value: Operand) -> Result<()> {
+    pub(crate) fn assign_from_with_op_name(&mut self, op: &'static str, value: Operand) -> Result<()> {
         let value = match value {
             Operand::Array(a) => a,
             Operand::Scalar(s) => full_on_device(self.device(), &[], s, s.weak_promote(self.dtype()))?,

@@ -54,7 +54,7 @@ impl BinRule {
     ///
     /// # Errors
     /// More bins than 1e8, and errors of evaluation.
-    pub(crate) fn count(self, op: &'static str, a: &NdArray, range: Option<(f64, f64)>) -> Result<usize> {
+    pub(crate) fn bin_count(self, op: &'static str, a: &NdArray, range: Option<(f64, f64)>) -> Result<usize> {
         let integers = !a.dtype().is_inexact();
         let mut values = a.ravel()?;
         if let Some((low, high)) = range {

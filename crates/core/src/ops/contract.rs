@@ -206,7 +206,7 @@ pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
         return super::elementwise::multiply(a, b);
     }
-    tensordot_op(DOT, a, b, &[a.ndim() - 1], &[b.ndim().saturating_sub(2)])
+    compute_tensordot(DOT, a, b, &[a.ndim() - 1], &[b.ndim().saturating_sub(2)])
 }
 
 /// Returns the 0-d sum of `conj(a) * b` over all elements, in C order (`numpy.vdot`).
@@ -231,7 +231,7 @@ pub fn vdot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
         return Err(Error::shape(VDOT.name(), "sizes differ", &[a.shape(), b.shape()]));
     }
     let a = if a.dtype().is_complex() { a.conj()? } else { a.clone() };
-    tensordot_op(VDOT, &a.ravel()?, &b.ravel()?, &[0], &[0])
+    compute_tensordot(VDOT, &a.ravel()?, &b.ravel()?, &[0], &[0])
 }
 
 /// Returns the sum of products over the last axis of both arrays (`numpy.inner`).
@@ -258,7 +258,7 @@ pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
         return super::elementwise::multiply(a, b);
     }
-    tensordot_op(INNER, a, b, &[a.ndim() - 1], &[b.ndim() - 1])
+    compute_tensordot(INNER, a, b, &[a.ndim() - 1], &[b.ndim() - 1])
 }
 
 /// Returns the products of all pairs of elements as a deferred 2-D array of shape `[a.size(), b.size()]` (`numpy.outer`).
@@ -344,7 +344,7 @@ impl<A: Into<Axes>, B: Into<Axes>> TensordotAxes for (A, B) {
 #[numpy("tensordot(a, b, axes=2)", aliases("linalg.tensordot"), call = tensordot_from_args)]
 pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<NdArray> {
     let (x, y) = axes.resolve(a, b)?;
-    tensordot_op(TENSORDOT, a, b, &x, &y)
+    compute_tensordot(TENSORDOT, a, b, &x, &y)
 }
 
 /// Returns the error for a product whose summed axes, `x` of `a` and `y` of `b`, have different extents.
@@ -356,7 +356,7 @@ fn summed_extents_error(op: &'static str, a: &NdArray, b: &NdArray, (x, y): (usi
 }
 
 /// Computes `op`, a sum of products over `axes_a` of `a` and `axes_b` of `b`, as [`tensordot`] does.
-fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[usize]) -> Result<NdArray> {
+fn compute_tensordot(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[usize]) -> Result<NdArray> {
     let name = op.name();
     if axes_a.len() != axes_b.len() {
         let message = format!("{} axes of the first array are summed, but {} of the second", axes_a.len(), axes_b.len());

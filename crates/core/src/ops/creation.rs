@@ -66,7 +66,7 @@ fn arange_from_args(args: &Args) -> Result<Value> {
         Some(_) => (args.scalar("start")?, args.scalar("stop")?),
     };
     let (step, dtype) = (args.scalar_or("step", 1)?, args.dtype("dtype")?);
-    create_from_args(args, || arange_scalar(start, stop, step, dtype))
+    create_from_args(args, || arange_of_scalars(start, stop, step, dtype))
 }
 
 fn linspace_from_args(args: &Args) -> Result<Value> {
@@ -75,7 +75,7 @@ fn linspace_from_args(args: &Args) -> Result<Value> {
     let dtype = args.dtype("dtype")?.map_or_else(|| linspace_dtype(args), |d| Ok(Some(d)))?;
     let (start, stop) = (args.scalar("start")?, args.scalar("stop")?);
     let endpoint = args.bool_or("endpoint", true)?;
-    let samples = create_from_args(args, || linspace_scalar(start, stop, num, endpoint, dtype))?;
+    let samples = create_from_args(args, || linspace_of_scalars(start, stop, num, endpoint, dtype))?;
     if !args.bool_or("retstep", false)? {
         return Ok(samples);
     }
@@ -153,7 +153,7 @@ fn linspace_dtype(args: &Args) -> Result<Option<DType>> {
 }
 
 /// Returns [`arange`] in `dtype`; for `None`, in the dtype that NumPy chooses for the three numbers.
-fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
+fn arange_of_scalars(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
     let op = ARANGE.name();
     let device = Device::current()?;
     let natural = [start, stop, step].iter().map(|s| s.default_dtype()).reduce(DType::promote).unwrap_or(DType::I64);
@@ -279,18 +279,18 @@ fn linspace_step(start: Scalar, stop: Scalar, parts: f64) -> Scalar {
 
 /// Returns `count` evenly spaced values from `start` to `stop`, which is excluded unless `endpoint`. The default dtype is float64 or
 /// complex128.
-fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
+fn linspace_of_scalars(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     let dtype = dtype.unwrap_or(if complex { DType::C128 } else { DType::F64 });
     // As in NumPy, the values are floored before they are converted to an integer dtype.
     if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) {
-        return linspace_scalar(start, stop, count, endpoint, Some(DType::F64))?.floor()?.astype(dtype);
+        return linspace_of_scalars(start, stop, count, endpoint, Some(DType::F64))?.floor()?.astype(dtype);
     }
     let parts = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
     let step = linspace_step(start, stop, parts);
     if step == Scalar::Float(0.0) && start.as_f64() != stop.as_f64() {
         // The step underflows, so NumPy multiplies the whole distance by fractions.
-        let fractions = arange_scalar(0.into(), count.into(), 1.into(), Some(DType::F64))?.divide(parts)?;
+        let fractions = arange_of_scalars(0.into(), count.into(), 1.into(), Some(DType::F64))?.divide(parts)?;
         return fractions.multiply(stop.as_f64() - start.as_f64())?.add(start.as_f64())?.astype(dtype);
     }
     let endpoint = endpoint && count > 1;
@@ -494,7 +494,7 @@ pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
 /// ```
 #[numpy("arange(start, stop=None, step=1, dtype=None, *, device=None)", call = arange_from_args)]
 pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
-    arange_scalar(start.into(), stop.into(), step.into(), None)
+    arange_of_scalars(start.into(), stop.into(), step.into(), None)
 }
 
 /// Returns [`arange`] in a given dtype (`numpy.arange(.., dtype=)`).
@@ -513,7 +513,7 @@ pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into
 /// # }
 /// ```
 pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
-    arange_scalar(start.into(), stop.into(), step.into(), Some(dtype))
+    arange_of_scalars(start.into(), stop.into(), step.into(), Some(dtype))
 }
 
 /// Returns `count` evenly spaced values from `start` to `stop`, both included (`numpy.linspace`).
@@ -535,7 +535,7 @@ pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl I
 /// ```
 #[numpy("linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None)", call = linspace_from_args)]
 pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
-    linspace_scalar(start.into(), stop.into(), count, true, None)
+    linspace_of_scalars(start.into(), stop.into(), count, true, None)
 }
 
 /// Returns a `rows` x `columns` array with ones where column = row + `k` and zeros elsewhere (`numpy.eye`).

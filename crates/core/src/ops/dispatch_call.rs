@@ -29,7 +29,7 @@ pub(crate) fn dispatch_call<const N: usize>(
     outputs: &[OutputSpec],
     work: Work,
 ) -> Result<[NdArray; N]> {
-    let done = dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })?;
+    let done = dispatch::run_call(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })?;
     let mut arrays = SmallVec::<[NdArray; N]>::new(); // `collect` would move the large arrays more often
     done.into_iter().for_each(|array| arrays.push(array.into()));
     arrays.into_inner().map_err(|a| Error::value(op.name(), format!("the kernel returned {} outputs, not {N}", a.len())))
@@ -77,17 +77,17 @@ macro_rules! ops {
     ($family:ident after $($before:ident)::+: $($CONST:ident $name:literal $arity:literal $(by $reduction:expr)? $(, else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "no module follows the last one")]
         enum OpIndex { $($CONST,)* End }
-        const FIRST_INDEX: u16 = crate::ops::$($before::)+NEXT_INDEX;
+        const FIRST_OP_INDEX: u16 = crate::ops::$($before::)+NEXT_OP_INDEX;
         /// The op index after that of the last op of this module. The first op of the next module has this index.
         #[allow(dead_code, reason = "no module follows the last one")]
-        pub(crate) const NEXT_INDEX: u16 = FIRST_INDEX + OpIndex::End as u16;
+        pub(crate) const NEXT_OP_INDEX: u16 = FIRST_OP_INDEX + OpIndex::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $CONST: crate::op::OpDef = crate::op::OpDef {
                 name: $name,
                 family: crate::op::Family::$family,
                 arity: $arity,
-                index: FIRST_INDEX + OpIndex::$CONST as u16,
+                index: FIRST_OP_INDEX + OpIndex::$CONST as u16,
                 rule: None,
                 cost: crate::op::Cost::Cheap,
                 composite: [$(Some($composite as crate::op::Composite),)? None][0],

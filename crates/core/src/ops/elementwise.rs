@@ -29,7 +29,7 @@ use cuprum_macros::numpy;
 use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::expr::{Operand, elementwise_moving, run_as_composite};
+use crate::expr::{Operand, elementwise_consuming_args, run_as_composite};
 use crate::function::{Function, Parameters};
 use crate::op::{Cost, Family, Op, OpDef, TypeRule, result_type};
 use crate::ops::value::{Args, Value};
@@ -98,7 +98,7 @@ macro_rules! elementwise {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum OpIndex { $($U,)* $($B,)* $($F,)* End }
         /// The op index after that of the last op of this module. The first op of the next module has this index.
-        pub(crate) const NEXT_INDEX: u16 = OpIndex::End as u16;
+        pub(crate) const NEXT_OP_INDEX: u16 = OpIndex::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {
@@ -124,7 +124,7 @@ macro_rules! elementwise {
             #[doc = $udoc]
             $(#[doc(alias = $ualias)])*
             #[doc = concat!("\n\nElementwise (`numpy.", stringify!($u), "`); the result is deferred. [`NdArray::", stringify!($u), "`] has an example.\n\n# Errors\nA dtype that the operation is not defined for.")]
-            pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { elementwise_moving($U, &mut [x.into()]) }
+            pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { elementwise_consuming_args($U, &mut [x.into()]) }
 
             inventory::submit! {
                 Function {
@@ -272,7 +272,7 @@ fn apply_binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     {
         return Ok(exact);
     }
-    elementwise_moving(op, &mut [x1, x2])
+    elementwise_consuming_args(op, &mut [x1, x2])
 }
 
 /// `x1 + x2`, elementwise with broadcasting (`numpy.add`), the fallible form of `+`.
@@ -295,7 +295,7 @@ fn apply_binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
 /// ```
 #[numpy("add(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
-    elementwise_moving(ADD, &mut [x1.into(), x2.into()])
+    elementwise_consuming_args(ADD, &mut [x1.into(), x2.into()])
 }
 
 impl NdArray {
@@ -358,7 +358,7 @@ fn where_from_args(args: &Args) -> Result<Value> {
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.arg_type(), y.arg_type()]);
-    elementwise_moving(WHERE, &mut [condition.into(), wrap_python_int(x, dtype), wrap_python_int(y, dtype)])
+    elementwise_consuming_args(WHERE, &mut [condition.into(), wrap_python_int(x, dtype), wrap_python_int(y, dtype)])
 }
 
 /// Wraps a Python int `x` modulo 2^bits into the range of an integer `dtype`, as `astype` does. NumPy rejects such ints in ufuncs, and

@@ -63,7 +63,7 @@ impl FromArgs for Norm {
 
 impl Norm {
     /// Returns the normalisation with the directions exchanged: `Backward` for `Forward` and vice versa.
-    fn swapped(self) -> Norm {
+    fn with_swapped_direction(self) -> Norm {
         match self {
             Norm::Backward => Norm::Forward,
             Norm::Ortho => Norm::Ortho,
@@ -73,7 +73,7 @@ impl Norm {
 
     /// Returns the factor by which the result of a forward transform of `n` points is multiplied. `round` is applied to `n` and to each
     /// intermediate result.
-    fn factor(self, n: usize, round: fn(f64) -> f64) -> f64 {
+    fn normalization_factor(self, n: usize, round: fn(f64) -> f64) -> f64 {
         match self {
             Norm::Backward => 1.0,
             Norm::Ortho => round(1.0 / round(round(n as f64).sqrt())),
@@ -122,7 +122,7 @@ impl Transform {
         let name = self.op.name();
         let axis = normalize_axis(name, axis, a.ndim())?;
         let length = n.filter(|n| *n > 0).or_else(|| if n.is_none() { self.default_length(a.shape()[axis], true) } else { None });
-        self.run(a, &[(axis, length.ok_or_else(|| no_points_error(name, a, n, axis))?)])
+        self.transform_axes(a, &[(axis, length.ok_or_else(|| no_points_error(name, a, n, axis))?)])
     }
 
     /// Transforms along several axes. `s` holds the length of the transform along each axis, where -1 stands for the extent. An
@@ -150,12 +150,12 @@ impl Transform {
             Ok((axis, length.ok_or_else(|| no_points_error(name, a, None, axis))?))
         };
         let axes: SmallVec<[AxisLength; 4]> = axes.iter().enumerate().map(length).collect::<Result<_>>()?;
-        self.run(a, &axes)
+        self.transform_axes(a, &axes)
     }
 
     /// Transforms along `axes`, from the last to the first, or from the first to the last if the result is real.
-    fn run(self, a: &NdArray, axes: &[AxisLength]) -> Result<NdArray> {
-        let mut groups = distinct_groups(axes);
+    fn transform_axes(self, a: &NdArray, axes: &[AxisLength]) -> Result<NdArray> {
+        let mut groups = group_distinct_axes(axes);
         let mut result = a.clone();
         let (half, kind) = if self.kind == FftKind::ComplexToReal {
             groups.reverse();
@@ -171,7 +171,7 @@ impl Transform {
     }
 
     /// Returns the dtype to which an input of `dtype` is converted for the kernel.
-    fn value_dtype(&self, dtype: DType) -> Result<DType> {
+    fn kernel_input_dtype(&self, dtype: DType) -> Result<DType> {
         let (real, complex) = match dtype {
             DType::F16 | DType::BF16 | DType::F32 | DType::C64 => (DType::F32, DType::C64),
             _ => (DType::F64, DType::C128),
@@ -189,11 +189,11 @@ impl Transform {
     /// Returns the factor by which the result is multiplied: a product of one factor per axis. As in NumPy, for a float16 array the factor
     /// of the axis that is transformed first is rounded to float16.
     fn scale(&self, dtype: DType, axes: &[AxisLength]) -> f64 {
-        let norm = if self.inverse { self.norm.swapped() } else { self.norm };
+        let norm = if self.inverse { self.norm.with_swapped_direction() } else { self.norm };
         let first = if self.kind == FftKind::ComplexToReal { 0 } else { axes.len() - 1 };
         let factor = |(i, &(_, n)): (usize, &AxisLength)| match dtype == DType::F16 && i == first {
-            true => norm.factor(n, |x| to_f16(x).to_f64()),
-            false => norm.factor(n, |x| x),
+            true => norm.normalization_factor(n, |x| to_f16(x).to_f64()),
+            false => norm.normalization_factor(n, |x| x),
         };
         axes.iter().enumerate().map(factor).product()
     }
@@ -201,7 +201,7 @@ impl Transform {
     /// Plans and dispatches a transform along distinct axes. `is_alone` is true if `group` has the only axis that the caller transforms.
     fn dispatch(self, a: &NdArray, group: &[AxisLength], is_alone: bool) -> Result<NdArray> {
         let Transform { op, kind, inverse, .. } = self;
-        let dtype = self.value_dtype(a.dtype())?;
+        let dtype = self.kernel_input_dtype(a.dtype())?;
         let (axes, lengths): (Dims, Dims) = group.iter().copied().unzip();
         let mut shape: Dims = a.shape().into();
         group.iter().for_each(|&(axis, n)| shape[axis] = n);
@@ -231,7 +231,7 @@ impl Transform {
 }
 
 /// Splits `axes` into consecutive groups without repeated axes. Returns the last group first, or no groups if there are no axes.
-fn distinct_groups(axes: &[AxisLength]) -> SmallVec<[&[AxisLength]; 2]> {
+fn group_distinct_axes(axes: &[AxisLength]) -> SmallVec<[&[AxisLength]; 2]> {
     let (mut groups, mut end) = (SmallVec::new(), axes.len());
     for start in (0..axes.len()).rev() {
         let is_repeated = start > 0 && axes[start..end].iter().any(|(axis, _)| *axis == axes[start - 1].0);
@@ -350,7 +350,7 @@ pub fn irfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArg
 /// An axis out of bounds, or no points to transform.
 #[numpy("fft.hfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn hfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::to_real(IRFFT, norm.swapped()).along_axis(&conj(a)?, n, axis.saturating_isize())
+    Transform::to_real(IRFFT, norm.with_swapped_direction()).along_axis(&conj(a)?, n, axis.saturating_isize())
 }
 
 /// Returns the first half of the inverse Fourier transform of real numbers, the inverse of [`hfft`] (`numpy.fft.ihfft`).
@@ -361,7 +361,7 @@ pub fn hfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 /// The errors of [`rfft`].
 #[numpy("fft.ihfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn ihfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    conj(Transform::from_real(RFFT, norm.swapped()).along_axis(a, n, axis.saturating_isize())?)
+    conj(Transform::from_real(RFFT, norm.with_swapped_direction()).along_axis(a, n, axis.saturating_isize())?)
 }
 
 /// Returns the discrete Fourier transform along several axes (`numpy.fft.fftn`).
@@ -475,7 +475,7 @@ mod tests {
     fn repeated_axes_start_a_new_group() {
         let of = |axes: &[usize]| {
             let axes: Vec<AxisLength> = axes.iter().map(|&axis| (axis, 4)).collect();
-            distinct_groups(&axes).iter().map(|group| group.iter().map(|(axis, _)| *axis).collect()).collect::<Vec<Vec<usize>>>()
+            group_distinct_axes(&axes).iter().map(|group| group.iter().map(|(axis, _)| *axis).collect()).collect::<Vec<Vec<usize>>>()
         };
         assert_eq!(of(&[]), Vec::<Vec<usize>>::new());
         assert_eq!(of(&[0, 1, 2]), [[0, 1, 2]]);

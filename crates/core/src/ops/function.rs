@@ -239,7 +239,7 @@ impl Function {
             result = result.astype(out.dtype())?;
         }
         let mut fitted = out.clone();
-        fitted.assign_from_for_op(self.name, result.into())?;
+        fitted.assign_from_with_op_name(self.name, result.into())?;
         Ok(Value::Array(fitted))
     }
 }

@@ -240,13 +240,13 @@ fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins:
     }
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } });
     match (super::dispatch_single_output(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
-        (Err(Error::Unsupported { .. }), Some(weights)) => sum_by_segment(numbers, weights, bins),
+        (Err(Error::Unsupported { .. }), Some(weights)) => sum_weights_by_bin(numbers, weights, bins),
         (counts, _) => counts,
     }
 }
 
 /// Sums the weights of each bin on devices without a histogram kernel: sorts the weights by bin, then sums the segments of equal bins.
-fn sum_by_segment(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
+fn sum_weights_by_bin(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || arange_as(0, bins as i64 + 1, 1, DType::I64))?;
     let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
@@ -308,7 +308,7 @@ impl NdArray {
                 if let Some((low, high)) = range.filter(|(low, high)| !low.is_finite() || !high.is_finite() || low > high) {
                     return Err(Error::value(name, format!("the range [{low}, {high}] decreases or is not finite")));
                 }
-                (rule.count(name, self, range)?, range)
+                (rule.bin_count(name, self, range)?, range)
             }
             Bins::Range(count, low, high) => (count, Some((low, high))),
         };
@@ -334,7 +334,7 @@ impl NdArray {
             _ => {
                 let edges = linspace_on_device(low, high, count, dtype_of_range)?.astype(dtype)?;
                 let are_equal = greater_equal(edges.index(s![..-1])?, edges.index(s![1..])?)?;
-                if are_equal.any(())?.item()?.as_bool() { Err(too_many_bins(op, count)) } else { Ok(edges) }
+                if are_equal.any(())?.item()?.as_bool() { Err(too_many_bins_error(op, count)) } else { Ok(edges) }
             }
         })?;
         Ok((edges, EdgeKind::Even))
@@ -399,7 +399,7 @@ fn linspace_on_host(op: Op, low: f64, high: f64, count: usize, dtype: DType) -> 
     let edge = |i: usize| if i < count { i as f64 * step + low } else { high };
     let edges: Vec<f64> = (0..=count).map(|i| round_to_dtype(edge(i), dtype)).collect();
     if edges.windows(2).any(|pair| pair[0] >= pair[1]) {
-        return Err(too_many_bins(op, count));
+        return Err(too_many_bins_error(op, count));
     }
     match dtype {
         DType::F32 => NdArray::from_slice(&edges.iter().map(|edge| *edge as f32).collect::<Vec<_>>()),
@@ -408,7 +408,7 @@ fn linspace_on_host(op: Op, low: f64, high: f64, count: usize, dtype: DType) -> 
 }
 
 /// Returns the error for edges of which neighbours round to the same number.
-fn too_many_bins(op: Op, count: usize) -> Error {
+fn too_many_bins_error(op: Op, count: usize) -> Error {
     Error::value(op.name(), format!("Too many bins for data range. Cannot create {count} finite-sized bins."))
 }
 

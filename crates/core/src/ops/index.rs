@@ -141,7 +141,7 @@ pub(super) struct AdvancedIndex {
 }
 
 /// The name of the operation in error messages.
-const INDEX_FUNCTION: &str = "index";
+const INDEX_FUNCTION_NAME: &str = "index";
 
 impl AdvancedIndex {
     /// Checks and resolves `items`. A mask becomes one index array for each of its axes, which waits for the device.
@@ -163,7 +163,7 @@ impl AdvancedIndex {
         let used: usize = resolved.iter().map(axes_of).sum();
         let Some(omitted) = a.ndim().checked_sub(used) else {
             return Err(Error::value(
-                INDEX_FUNCTION,
+                INDEX_FUNCTION_NAME,
                 format!("too many indices: array is {}-dimensional, but {used} were indexed", a.ndim()),
             ));
         };
@@ -208,9 +208,9 @@ impl AdvancedIndex {
             }
         }
         let shape =
-            broadcast_shapes(INDEX_FUNCTION, &arrays.iter().map(|array| array.indices.shape()).collect::<SmallVec<[&[usize]; 2]>>())?;
+            broadcast_shapes(INDEX_FUNCTION_NAME, &arrays.iter().map(|array| array.indices.shape()).collect::<SmallVec<[&[usize]; 2]>>())?;
         let view = a.index(&basic[..])?;
-        check_ndim(INDEX_FUNCTION, view.ndim() - arrays.len() + shape.len())?;
+        check_ndim(INDEX_FUNCTION_NAME, view.ndim() - arrays.len() + shape.len())?;
         let position = if is_joined { position.unwrap_or(0) } else { 0 };
         Ok(AdvancedIndex { view, arrays, shape, position })
     }
@@ -220,16 +220,16 @@ impl AdvancedIndex {
         if let [array] = &self.arrays[..] {
             let (axis, size) = (array.axis, self.view.shape()[array.axis]);
             if self.view.size() == 0 && !array.is_checked {
-                check_bounds(INDEX_FUNCTION, &array.indices, array.source_axis, size)?; // `take` does not check the indices into some empty arrays
+                check_bounds(INDEX_FUNCTION_NAME, &array.indices, array.source_axis, size)?; // `take` does not check the indices into some empty arrays
             }
             let source_axis = array.source_axis;
             let taken = self.view.take(&array.indices, axis).map_err(|error| match error {
-                Error::Index { index, size, .. } => Error::Index { op: INDEX_FUNCTION, index, axis: source_axis, size },
+                Error::Index { index, size, .. } => Error::Index { op: INDEX_FUNCTION_NAME, index, axis: source_axis, size },
                 error => error,
             })?;
             return self.move_to_result_position(taken, axis);
         }
-        self.check_indices(INDEX_FUNCTION)?;
+        self.check_indices(INDEX_FUNCTION_NAME)?;
         let shape = self.result_shape();
         if shape.contains(&0) {
             return full_on_device(self.view.device(), &shape, Scalar::Int(0), self.view.dtype());
@@ -308,7 +308,7 @@ impl AdvancedIndex {
         let rest = || self.axes_without_index();
         let shape: Dims = std::iter::once(extent).chain(rest().map(|axis| layout.shape()[axis])).collect();
         let strides: Strides = std::iter::once(unit as isize).chain(rest().map(|axis| layout.strides()[axis])).collect();
-        let indices = indices.ok_or_else(|| Error::value(INDEX_FUNCTION, "an index without arrays"))?;
+        let indices = indices.ok_or_else(|| Error::value(INDEX_FUNCTION_NAME, "an index without arrays"))?;
         let rows = Layout::strided(&shape, &strides, offset)?;
         let source_axis = self.arrays.first().map_or(0, |array| array.source_axis);
         Ok(SelectedRows { rows, indices, source_axis, position: self.position, is_distinct: false })
@@ -345,7 +345,7 @@ fn gcd(a: usize, b: usize) -> usize {
 fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdArray; 2]>> {
     if a.device() != array.device() {
         let message = format!("the array is on {}, an index array on {}; use to_device", a.device(), array.device());
-        return Err(Error::Device { op: INDEX_FUNCTION, message });
+        return Err(Error::Device { op: INDEX_FUNCTION_NAME, message });
     }
     if array.dtype().is_int() {
         return Ok(SmallVec::from_elem(array.clone(), 1));
@@ -354,12 +354,12 @@ fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec
         if array.size() == 0 {
             return Ok(SmallVec::from_elem(array.astype(DType::I64)?, 1)); // NumPy's empty list is float64, but a valid index
         }
-        return Err(Error::dtype(INDEX_FUNCTION, "index arrays hold integers or bools; use astype", &[array.dtype()]));
+        return Err(Error::dtype(INDEX_FUNCTION_NAME, "index arrays hold integers or bools; use astype", &[array.dtype()]));
     }
     for (n, (&of_mask, &of_array)) in array.shape().iter().zip(&a.shape()[axis..]).enumerate() {
         if of_mask != of_array {
             let message = format!("the extent of axis {} is {of_array}, but that of the mask is {of_mask}", axis + n);
-            return Err(Error::shape(INDEX_FUNCTION, message, &[a.shape(), array.shape()]));
+            return Err(Error::shape(INDEX_FUNCTION_NAME, message, &[a.shape(), array.shape()]));
         }
     }
     Ok(array.nonzero()?.into())

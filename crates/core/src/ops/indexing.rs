@@ -30,7 +30,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     name: "take",
     family: Family::Gather,
     arity: 3,
-    index: super::histogram::NEXT_INDEX,
+    index: super::histogram::NEXT_OP_INDEX,
     rule: None,
     cost: Cost::Expensive,
     composite: Some(|inputs, _| dispatch_standalone_take(inputs)),
@@ -40,7 +40,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
 
 /// A module with only the op index that follows the index of [`FUSED_TAKE`]. The macro `ops!` takes the path of a module.
 pub(crate) mod fused_take {
-    pub(crate) const NEXT_INDEX: u16 = crate::ops::histogram::NEXT_INDEX + 1;
+    pub(crate) const NEXT_OP_INDEX: u16 = crate::ops::histogram::NEXT_OP_INDEX + 1;
 }
 
 /// Runs a deferred take that is not part of a larger expression as one call of the kernel family `Gather`. The inputs are the whole array

@@ -39,10 +39,10 @@ super::ops! { Linalg after scatter:
     EIGVALSH "eigvalsh" 1;
     EIG "eig" 1;
     EIGVALS "eigvals" 1;
-    QR_RAW "qr_raw" 1, else |inputs, parameters| on_host::compute(Op(&QR_RAW), inputs, parameters);
-    SCHUR "schur" 1, else |inputs, parameters| on_host::compute(Op(&SCHUR), inputs, parameters);
-    SQRTM "sqrtm" 1, else |inputs, parameters| on_host::compute(Op(&SQRTM), inputs, parameters);
-    LOGM "logm" 1, else |inputs, parameters| on_host::compute(Op(&LOGM), inputs, parameters);
+    QR_RAW "qr_raw" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&QR_RAW), inputs, parameters);
+    SCHUR "schur" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&SCHUR), inputs, parameters);
+    SQRTM "sqrtm" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&SQRTM), inputs, parameters);
+    LOGM "logm" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&LOGM), inputs, parameters);
 }
 
 /// A batch of matrices: an array whose last two axes are the matrices, in a dtype that [`Linalg`] kernels take, and the extents of that
@@ -94,7 +94,7 @@ impl Matrices {
     }
 
     /// Dispatches a decomposition of these matrices.
-    fn run<const N: usize>(&self, op: Op, outputs: [OutputSpec; N], task: Linalg) -> Result<[NdArray; N]> {
+    fn dispatch_decomposition<const N: usize>(&self, op: Op, outputs: [OutputSpec; N], task: Linalg) -> Result<[NdArray; N]> {
         super::dispatch_call(op, self.array.device(), &[self.array.stored()?], &outputs, Work::Linalg(task))
     }
 

@@ -80,7 +80,7 @@ fn copy_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Returns the argument `arrays`, converted to the argument `dtype` by the rule in the argument `casting`.
-fn arrays_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
+fn arrays_argument_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
     let arrays = args.arrays("arrays")?;
     let rule = match args.value("casting") {
         Some(Value::Str(rule)) => rule.as_str(),
@@ -98,7 +98,7 @@ fn arrays_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
 
 fn concat_from_args(args: &Args) -> Result<Value> {
     if !args.is_none("axis") {
-        return concat(arrays_in_dtype(args)?, Axes::One(args.int_or("axis", 0)?)).map(Value::Array);
+        return concat(arrays_argument_in_dtype(args)?, Axes::One(args.int_or("axis", 0)?)).map(Value::Array);
     }
     let arrays = match args.value("arrays").and_then(Value::items) {
         // As in NumPy, numbers in the list are weak scalars.
@@ -111,13 +111,13 @@ fn concat_from_args(args: &Args) -> Result<Value> {
             };
             operands.into_iter().map(to_array).collect::<Result<_>>()?
         }
-        _ => arrays_in_dtype(args)?,
+        _ => arrays_argument_in_dtype(args)?,
     };
     concat(arrays, Axes::All).map(Value::Array)
 }
 
 fn stack_from_args(args: &Args) -> Result<Value> {
-    stack(arrays_in_dtype(args)?, args.int_or("axis", 0)?).map(Value::Array)
+    stack(arrays_argument_in_dtype(args)?, args.int_or("axis", 0)?).map(Value::Array)
 }
 
 /// Maximum number of arrays in a list argument.

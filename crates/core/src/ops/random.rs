@@ -656,7 +656,7 @@ impl Generator {
     /// u64.
     fn integers_with_i128_bounds(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
-        let (min, max) = range_of_integers(dtype)?;
+        let (min, max) = integer_dtype_range(dtype)?;
         // As in NumPy, the bounds of an empty result are not checked.
         let (low, high) = if shape.contains(&0) { (0, 1) } else { (low, high) };
         if low >= high {
@@ -674,7 +674,7 @@ impl Generator {
 }
 
 /// Returns the least and the greatest number that an integer dtype or bool holds.
-fn range_of_integers(dtype: DType) -> Result<(i128, i128)> {
+fn integer_dtype_range(dtype: DType) -> Result<(i128, i128)> {
     let range = if dtype == DType::Bool { Some((0, 1)) } else { dtype.int_range() };
     range.ok_or_else(|| Error::dtype(INTEGERS.name(), "an integer dtype or bool is needed", &[dtype]))
 }

@@ -50,13 +50,13 @@ pub use mean_and_variance::{mean, std, var};
 pub use sum_and_product::{prod, sum};
 
 /// Defines how sums combine elements. 16-bit floats are added in float32.
-pub(super) static SUM_REDUCTION: ReductionDef = ReductionDef::new(ADD, Scalar::Int(0)).accumulating_wide();
+pub(super) static SUM_REDUCTION: ReductionDef = ReductionDef::new(ADD, Scalar::Int(0)).accumulating_16_bit_in_float32();
 /// Defines how products combine elements. 16-bit floats are multiplied in float32.
-pub(super) static PRODUCT_REDUCTION: ReductionDef = ReductionDef::new(MULTIPLY, Scalar::Int(1)).accumulating_wide();
+pub(super) static PRODUCT_REDUCTION: ReductionDef = ReductionDef::new(MULTIPLY, Scalar::Int(1)).accumulating_16_bit_in_float32();
 /// Defines how minima combine elements. The result is NaN if any element is NaN.
-pub(super) static MINIMUM_REDUCTION: ReductionDef = ReductionDef::selecting(MINIMUM, Identity::Highest);
+pub(super) static MINIMUM_REDUCTION: ReductionDef = ReductionDef::selecting_reduction(MINIMUM, Identity::Highest);
 /// Defines how maxima combine elements. The result is NaN if any element is NaN.
-pub(super) static MAXIMUM_REDUCTION: ReductionDef = ReductionDef::selecting(MAXIMUM, Identity::Lowest);
+pub(super) static MAXIMUM_REDUCTION: ReductionDef = ReductionDef::selecting_reduction(MAXIMUM, Identity::Lowest);
 
 super::ops! { Reduce after elementwise:
     SUM "sum" 1 by &SUM_REDUCTION;
@@ -66,12 +66,12 @@ super::ops! { Reduce after elementwise:
     MAX "max" 1 by &MAXIMUM_REDUCTION;
     ANY "any" 1 by &ReductionDef::new(LOGICAL_OR, Scalar::Bool(false));
     ALL "all" 1 by &ReductionDef::new(LOGICAL_AND, Scalar::Bool(true));
-    ARGMIN "argmin" 1 by &ReductionDef::selecting(MINIMUM, Identity::Highest).returning_index();
-    ARGMAX "argmax" 1 by &ReductionDef::selecting(MAXIMUM, Identity::Lowest).returning_index();
-    NANMIN "nanmin" 1 by &ReductionDef::selecting(FMIN, Identity::NanOrHighest).excluded_from_row_programs();
-    NANMAX "nanmax" 1 by &ReductionDef::selecting(FMAX, Identity::NanOrLowest).excluded_from_row_programs();
-    COUNT_NONZERO "count_nonzero" 1 by &ReductionDef::new(ADD, Scalar::Int(0)).accumulating_in(DType::I64);
-    VAR "var" 1 by &ReductionDef::MOMENTS;
+    ARGMIN "argmin" 1 by &ReductionDef::selecting_reduction(MINIMUM, Identity::Highest).returning_index();
+    ARGMAX "argmax" 1 by &ReductionDef::selecting_reduction(MAXIMUM, Identity::Lowest).returning_index();
+    NANMIN "nanmin" 1 by &ReductionDef::selecting_reduction(FMIN, Identity::NanOrHighest).excluded_from_row_programs();
+    NANMAX "nanmax" 1 by &ReductionDef::selecting_reduction(FMAX, Identity::NanOrLowest).excluded_from_row_programs();
+    COUNT_NONZERO "count_nonzero" 1 by &ReductionDef::new(ADD, Scalar::Int(0)).with_accumulator_dtype(DType::I64);
+    VAR "var" 1 by &ReductionDef::SQUARED_DISTANCES_REDUCTION;
     STD "std" 1;
     SEGMENT_SUM "segment_sum" 2 by &SUM_REDUCTION;
     SEGMENT_PROD "segment_prod" 2 by &PRODUCT_REDUCTION;
@@ -92,7 +92,7 @@ pub(crate) fn reduction_definition(op: Op) -> Result<&'static ReductionDef> {
 pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out: DType) -> Result<NdArray> {
     let (name, reduction) = (op.name(), reduction_definition(op)?);
     if let Some(selection) = &over.selection {
-        return reduce_selection(op, a, over, selection, (value, out));
+        return reduce_with_initial_and_mask(op, a, over, selection, (value, out));
     }
     let axes = over.axes.resolve_allowing_scalar(name, a.ndim())?;
     if reduction.returns_index {
@@ -126,7 +126,13 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
 /// Reduces the elements at which a mask is true, and combines the result with an initial value. In the same pass, masked-out elements are
 /// replaced by the identity.
 #[cold]
-fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &InitialAndMask, (value, out): (DType, DType)) -> Result<NdArray> {
+fn reduce_with_initial_and_mask(
+    op: Op,
+    a: &NdArray,
+    over: &AxisOptions,
+    selection: &InitialAndMask,
+    (value, out): (DType, DType),
+) -> Result<NdArray> {
     let (name, reduction) = (op.name(), reduction_definition(op)?);
     let plain = AxisOptions { selection: None, ..over.clone() };
     let combine = reduction.elementwise_combination().filter(|_| !reduction.returns_index);

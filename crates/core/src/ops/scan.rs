@@ -35,7 +35,7 @@ fn scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Resul
 }
 
 /// Dispatches a scan with the axis and dtype in `over`. A 0-d array gives a 1-D result of one element.
-fn scan_over(op: Op, a: &NdArray, over: AxisOptions) -> Result<NdArray> {
+fn scan_with_options(op: Op, a: &NdArray, over: AxisOptions) -> Result<NdArray> {
     let over = over.accepting_only(op.name(), &[AxisOption::DType])?;
     let axis = over.one_axis_allowing_scalar(op, a.ndim())?;
     scan(op, a, axis, over.requested_dtype())
@@ -66,7 +66,7 @@ impl NdArray {
     /// ```
     #[numpy("cumsum(a, axis=None, dtype=None, out=None)", method)]
     pub fn cumsum(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        scan_over(CUMSUM, self, over.into())
+        scan_with_options(CUMSUM, self, over.into())
     }
 
     /// Returns the running product along an axis, or over the flattened array for `()` (`numpy.cumprod`).
@@ -89,7 +89,7 @@ impl NdArray {
     /// ```
     #[numpy("cumprod(a, axis=None, dtype=None, out=None)", method)]
     pub fn cumprod(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        scan_over(CUMPROD, self, over.into())
+        scan_with_options(CUMPROD, self, over.into())
     }
 }
 

@@ -34,9 +34,9 @@ super::ops! { Scatter after indexing::fused_take:
 }
 
 /// Maximum ratio of array elements to values at which floats are summed without first grouping the values by row.
-const MAX_ELEMENTS_PER_VALUE: usize = 4;
+const MAX_UNGROUPED_ELEMENTS_PER_VALUE: usize = 4;
 /// Maximum ratio of values to array elements at which floats are summed without first grouping the values by row.
-const MAX_VALUES_PER_ELEMENT: usize = 4096;
+const MAX_UNGROUPED_VALUES_PER_ELEMENT: usize = 4096;
 /// Operations by which kernels of the family `Scatter` can combine an element with a value.
 const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
 
@@ -97,8 +97,8 @@ impl ScatterInputs {
         let is_unordered = !reproducible_sums()? && matches!(self.values.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128);
         // Kernels for sums are slow if most values belong to a few elements. Those for reproducible sums need scratch memory for every
         // element.
-        let is_contended = values / MAX_VALUES_PER_ELEMENT > elements;
-        let suits_sum = elements / MAX_ELEMENTS_PER_VALUE <= values && !is_contended;
+        let is_contended = values / MAX_UNGROUPED_VALUES_PER_ELEMENT > elements;
+        let suits_sum = elements / MAX_UNGROUPED_ELEMENTS_PER_VALUE <= values && !is_contended;
         if declared.contains(Capability::OrderedScatter) {
             self.dispatch(target, Some(combine), Some(Capability::OrderedScatter))
         } else if combine == ADD && is_unordered && !is_contended && declared.contains(Capability::UnorderedScatterSum) {

@@ -93,7 +93,7 @@ fn sort_axis(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Resul
 }
 
 /// Returns the values or the indices of a complete sort, according to `part`.
-fn sort_over(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
+fn sort_with_options(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
     let [array] = sort_along(op, a, sort_axis(op, a, over, part)?, over.is_descending(), [part], RequiredPart::Whole)?;
     Ok(array)
 }
@@ -102,7 +102,7 @@ fn sort_over(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Resul
 ///
 /// # Errors
 /// `kth` out of bounds.
-fn partition_over(op: Op, a: &NdArray, kth: isize, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
+fn partition_with_options(op: Op, a: &NdArray, kth: isize, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
     let axis = sort_axis(op, a, over, part)?;
     let size = axis.map_or(a.size(), |axis| a.shape()[axis]);
     let nth = if kth < 0 { kth.checked_add_unsigned(size).and_then(|n| usize::try_from(n).ok()) } else { Some(kth as usize) };
@@ -123,14 +123,14 @@ fn partition_from_args(op: Op, args: &Args, part: SortOutput) -> Result<Value> {
     let kth = kth.astype(DType::I64)?.to_vec::<i64>()?;
     // As in NumPy, positions in an empty array are not checked.
     let partitioned = match &kth[..] {
-        &[kth] if a.size() > 0 => partition_over(op, &a, kth as isize, &over, part)?,
+        &[kth] if a.size() > 0 => partition_with_options(op, &a, kth as isize, &over, part)?,
         kth => {
             let size = sort_axis(op, &a, &over, part)?.map_or(a.size(), |axis| a.shape()[axis]);
             let is_outside = |index: i64| a.size() > 0 && !(-(size as i64)..size as i64).contains(&index);
             if let Some(&index) = kth.iter().find(|index| is_outside(**index)) {
                 return Err(Error::Index { op: args.op(), index, axis: 0, size });
             }
-            sort_over(op, &a, &over, part)?
+            sort_with_options(op, &a, &over, part)?
         }
     };
     Ok(Value::Array(partitioned))
@@ -203,7 +203,7 @@ impl NdArray {
     /// ```
     #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
     pub fn sort(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        sort_over(SORT, self, &over.into(), SortOutput::Values)
+        sort_with_options(SORT, self, &over.into(), SortOutput::Values)
     }
 
     /// Returns the int64 indices that sort along one axis, or the flattened array for `()` (`numpy.argsort`, `kind='stable'`).
@@ -226,7 +226,7 @@ impl NdArray {
     /// ```
     #[numpy("argsort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
     pub fn argsort(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        sort_over(ARGSORT, self, &over.into(), SortOutput::Indices)
+        sort_with_options(ARGSORT, self, &over.into(), SortOutput::Indices)
     }
 
     /// Returns the elements partitioned around the sorted position `kth` (`numpy.partition`).
@@ -251,7 +251,7 @@ impl NdArray {
     /// ```
     #[numpy("partition(a, kth, axis=-1)", method, call = |args| partition_from_args(PARTITION, args, SortOutput::Values))]
     pub fn partition(&self, kth: isize, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        partition_over(PARTITION, self, kth, &over.into(), SortOutput::Values)
+        partition_with_options(PARTITION, self, kth, &over.into(), SortOutput::Values)
     }
 
     /// Returns the int64 indices of the elements of [`NdArray::partition`] (`numpy.argpartition`).
@@ -272,7 +272,7 @@ impl NdArray {
     /// ```
     #[numpy("argpartition(a, kth, axis=-1)", method, call = |args| partition_from_args(ARGPARTITION, args, SortOutput::Indices))]
     pub fn argpartition(&self, kth: isize, over: impl Into<AxisOptions>) -> Result<NdArray> {
-        partition_over(ARGPARTITION, self, kth, &over.into(), SortOutput::Indices)
+        partition_with_options(ARGPARTITION, self, kth, &over.into(), SortOutput::Indices)
     }
 }
 
@@ -325,7 +325,7 @@ pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, la
 /// # }
 /// ```
 pub fn unique(ar: &NdArray) -> Result<NdArray> {
-    distinct(&sort_over(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)
+    distinct(&sort_with_options(UNIQUE, ar, &axis(()), SortOutput::Values)?, differs_from_previous)
 }
 
 /// Returns the elements of a sorted array that differ from their predecessors.
@@ -353,7 +353,7 @@ fn distinct(sorted: &NdArray, differs: impl Fn(&NdArray) -> Result<NdArray>) -> 
 /// ```
 #[numpy("unique_values(x)")]
 pub fn unique_values(x: &NdArray) -> Result<NdArray> {
-    distinct(&sort_over(UNIQUE, x, &axis(()), SortOutput::Values)?, differs_with_distinct_nan)
+    distinct(&sort_with_options(UNIQUE, x, &axis(()), SortOutput::Values)?, differs_with_distinct_nan)
 }
 
 /// Returns the sorted distinct elements of the flattened array and their int64 counts (`numpy.unique_counts`).
@@ -377,7 +377,7 @@ pub fn unique_values(x: &NdArray) -> Result<NdArray> {
     Ok(Value::named_tuple(&["values", "counts"], [values, counts].map(Value::Array)))
 })]
 pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
-    let sorted = sort_over(UNIQUE_COUNTS, x, &axis(()), SortOutput::Values)?;
+    let sorted = sort_with_options(UNIQUE_COUNTS, x, &axis(()), SortOutput::Values)?;
     if sorted.size() == 0 {
         return Ok((sorted, full_on_device(x.device(), &[0], 0.into(), DType::I64)?));
     }

@@ -15,9 +15,9 @@ use crate::s;
 mod composites;
 
 super::ops! { Sparse after fft:
-    SPARSE_MULTIPLY "sparse_multiply" 4, else |inputs, parameters| composites::multiply(inputs, parameters);
+    SPARSE_MULTIPLY "sparse_multiply" 4, else |inputs, parameters| composites::multiply_by_dense(inputs, parameters);
     SPARSE_PRODUCT "sparse_product" 6, else |inputs, parameters| composites::product(inputs, parameters);
-    SPARSE_SAMPLE "sparse_sample" 4, else |inputs, parameters| composites::sample(inputs, parameters);
+    SPARSE_SAMPLE "sparse_sample" 4, else |inputs, parameters| composites::sample_dense_product(inputs, parameters);
     SPARSE_SOLVE_TRIANGULAR "sparse_solve_triangular" 4, else |inputs, parameters| composites::solve_triangular(inputs, parameters);
 }
 
@@ -44,7 +44,7 @@ impl CsrParts<'_> {
     }
 
     /// Checks extents, dtypes and devices. Returns the device.
-    fn check(&self, op: Op) -> Result<Device> {
+    fn check_components(&self, op: Op) -> Result<Device> {
         let name = op.name();
         check_structure(op, self.indptr, self.indices)?;
         if self.values.shape() != self.indices.shape() {
@@ -86,17 +86,17 @@ fn check_structure(op: Op, indptr: &NdArray, indices: &NdArray) -> Result<Device
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
 /// use cuprum::array;
-/// use cuprum::ops::sparse::{CsrParts, multiply};
+/// use cuprum::ops::sparse::{CsrParts, multiply_by_dense};
 /// # fn main() -> cuprum::Result<()> {
 /// let (indptr, indices, values) = (array![0i32, 2, 3], array![0i32, 2, 1], array![1.0, 2.0, 3.0]); // [[1, 0, 2], [0, 3, 0]]
 /// let m = CsrParts { indptr: &indptr, indices: &indices, values: &values, columns: 3 };
-/// assert_eq!(multiply(m, &array![1.0, 10.0, 100.0])?, array![201.0, 30.0]);
+/// assert_eq!(multiply_by_dense(m, &array![1.0, 10.0, 100.0])?, array![201.0, 30.0]);
 /// # Ok(())
 /// # }
 /// ```
-pub fn multiply(m: CsrParts, b: &NdArray) -> Result<NdArray> {
+pub fn multiply_by_dense(m: CsrParts, b: &NdArray) -> Result<NdArray> {
     let name = SPARSE_MULTIPLY.name();
-    let device = m.check(SPARSE_MULTIPLY)?;
+    let device = m.check_components(SPARSE_MULTIPLY)?;
     super::common_device(SPARSE_MULTIPLY, m.values, b)?;
     if !matches!(b.ndim(), 1 | 2) || b.shape()[0] != m.columns {
         return Err(Error::shape(
@@ -146,8 +146,8 @@ pub fn multiply(m: CsrParts, b: &NdArray) -> Result<NdArray> {
 /// ```
 pub fn product(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> {
     let name = SPARSE_PRODUCT.name();
-    let device = a.check(SPARSE_PRODUCT)?;
-    b.check(SPARSE_PRODUCT)?;
+    let device = a.check_components(SPARSE_PRODUCT)?;
+    b.check_components(SPARSE_PRODUCT)?;
     super::common_device(SPARSE_PRODUCT, a.values, b.values)?;
     if a.columns != b.rows() {
         let message = "the number of columns of the first matrix must be the number of rows of the second one";
@@ -182,21 +182,21 @@ pub fn product(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> 
 /// (sampled dense-dense matrix multiplication).
 ///
 /// # Errors
-/// Extents that do not match, float16 or bfloat16, arrays on different devices, indices out of bounds as in [`multiply`].
+/// Extents that do not match, float16 or bfloat16, arrays on different devices, indices out of bounds as in [`multiply_by_dense`].
 ///
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
 /// use cuprum::array;
-/// use cuprum::ops::sparse::sample;
+/// use cuprum::ops::sparse::sample_dense_product;
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (array![[1.0, 2.0], [3.0, 4.0]], array![[1.0, 0.0], [0.0, 1.0]]);
-/// assert_eq!(sample(&array![0i32, 1, 2], &array![1i32, 0], &a, &b)?, array![2.0, 3.0]); // (a @ b.T)[0, 1] and [1, 0]
+/// assert_eq!(sample_dense_product(&array![0i32, 1, 2], &array![1i32, 0], &a, &b)?, array![2.0, 3.0]); // (a @ b.T)[0, 1] and [1, 0]
 /// # Ok(())
 /// # }
 /// ```
-pub fn sample(indptr: &NdArray, indices: &NdArray, a: &NdArray, b: &NdArray) -> Result<NdArray> {
+pub fn sample_dense_product(indptr: &NdArray, indices: &NdArray, a: &NdArray, b: &NdArray) -> Result<NdArray> {
     let name = SPARSE_SAMPLE.name();
     let device = check_structure(SPARSE_SAMPLE, indptr, indices)?;
     super::common_device(SPARSE_SAMPLE, indices, a)?;
@@ -249,7 +249,7 @@ pub fn sample(indptr: &NdArray, indices: &NdArray, a: &NdArray, b: &NdArray) -> 
 /// ```
 pub fn solve_triangular(m: CsrParts, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
     let name = SPARSE_SOLVE_TRIANGULAR.name();
-    let device = m.check(SPARSE_SOLVE_TRIANGULAR)?;
+    let device = m.check_components(SPARSE_SOLVE_TRIANGULAR)?;
     super::common_device(SPARSE_SOLVE_TRIANGULAR, m.values, b)?;
     if m.rows() != m.columns || !matches!(b.ndim(), 1 | 2) || b.shape()[0] != m.columns {
         let message = "a square matrix (n, n) and b (n) or (n, k) are needed";

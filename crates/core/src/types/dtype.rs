@@ -273,7 +273,7 @@ static PROMOTION: [[DType; 15]; 15] = {
 };
 
 /// Returns the signed integer dtype of `bytes` bytes, at least 2.
-const fn signed_int(bytes: usize) -> DType {
+const fn signed_int_of_size(bytes: usize) -> DType {
     match bytes {
         2 => I16,
         4 => I32,
@@ -289,7 +289,7 @@ const fn promote_rule(a: DType, b: DType) -> DType {
             if a.itemsize() < b.itemsize() {
                 b
             } else if a.itemsize() < 8 {
-                signed_int(a.itemsize() * 2)
+                signed_int_of_size(a.itemsize() * 2)
             } else {
                 F64
             }

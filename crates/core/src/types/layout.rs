@@ -151,7 +151,7 @@ impl Layout {
     }
 
     /// Returns the range of buffer elements that the layout covers, as `(lowest, highest + 1)`; `(0, 0)` if the layout has no elements.
-    pub fn extent(&self) -> (isize, isize) {
+    pub fn buffer_range(&self) -> (isize, isize) {
         if self.size() == 0 {
             return (0, 0);
         }
@@ -547,7 +547,7 @@ mod tests {
     #[test]
     fn extent_covers_flipped_and_diagonal_views() {
         let l = Layout::contiguous(&[3, 4]).unwrap().flip(&[1]);
-        assert_eq!(l.extent(), (0, 12));
+        assert_eq!(l.buffer_range(), (0, 12));
         assert_eq!(l.diagonal(1, 0, 1).unwrap().shape(), &[3]);
         assert_eq!(Layout::contiguous(&[2, 3]).unwrap().diagonal(5, 0, 1).unwrap().size(), 0);
     }

@@ -44,13 +44,13 @@ pub trait FromScalar: Sized {
 }
 
 #[cold]
-fn out_of_range(op: &'static str, value: Scalar, to: &str) -> Error {
+fn out_of_range_error(op: &'static str, value: Scalar, to: &str) -> Error {
     Error::value(op, format!("{value} is out of range for {to}"))
 }
 
 /// Returns the error for a value whose kind `to` cannot hold.
 #[cold]
-fn wrong_kind(op: &'static str, value: Scalar, to: &str) -> Error {
+fn wrong_kind_error(op: &'static str, value: Scalar, to: &str) -> Error {
     let message = match value {
         Scalar::Complex(_) => format!("{value} is complex, which {to} cannot hold; take real() or abs() first"),
         Scalar::Float(_) if to != "bool" => format!("{value} is a float, which {to} cannot hold; round and use astype, or read a float"),
@@ -65,8 +65,8 @@ macro_rules! integers {
             fn from_scalar(op: &'static str, scalar: Scalar) -> Result<$t> {
                 match scalar {
                     Scalar::Bool(b) => Ok(b.into()),
-                    Scalar::Int(v) => <$t>::try_from(v).map_err(|_| out_of_range(op, scalar, stringify!($t))),
-                    Scalar::Float(_) | Scalar::Complex(_) => Err(wrong_kind(op, scalar, stringify!($t))),
+                    Scalar::Int(v) => <$t>::try_from(v).map_err(|_| out_of_range_error(op, scalar, stringify!($t))),
+                    Scalar::Float(_) | Scalar::Complex(_) => Err(wrong_kind_error(op, scalar, stringify!($t))),
                 }
             }
         }
@@ -82,11 +82,11 @@ macro_rules! floats {
                     Scalar::Bool(b) => { let $float = f64::from(u8::from(b)); $from_float }
                     Scalar::Int($int) => $from_int,
                     Scalar::Float($float) => $from_float,
-                    Scalar::Complex(_) => return Err(wrong_kind(op, scalar, stringify!($t))),
+                    Scalar::Complex(_) => return Err(wrong_kind_error(op, scalar, stringify!($t))),
                 };
                 // An infinite value converts to infinity. A finite value that would round to infinity is out of range.
                 if value.is_infinite() && !matches!(scalar, Scalar::Float(x) if x.is_infinite()) {
-                    return Err(out_of_range(op, scalar, stringify!($t)));
+                    return Err(out_of_range_error(op, scalar, stringify!($t)));
                 }
                 Ok(value)
             }
@@ -121,7 +121,7 @@ impl FromScalar for bool {
     fn from_scalar(op: &'static str, scalar: Scalar) -> Result<bool> {
         match scalar {
             Scalar::Bool(b) => Ok(b),
-            other => Err(wrong_kind(op, other, "bool")),
+            other => Err(wrong_kind_error(op, other, "bool")),
         }
     }
 }
@@ -133,14 +133,14 @@ impl FromScalar for Scalar {
 
 /// Compares an int with a float without rounding. Returns `None` for NaN.
 fn compare_int_float(int: i128, float: f64) -> Option<Ordering> {
-    const LIMIT: f64 = 170141183460469231731687303715884105728.0; // 2**127, greater than every int
+    const INT_LIMIT: f64 = 170141183460469231731687303715884105728.0; // 2**127, greater than every int
     if float.is_nan() {
         return None;
     }
-    if float >= LIMIT {
+    if float >= INT_LIMIT {
         return Some(Ordering::Less);
     }
-    if float < -LIMIT {
+    if float < -INT_LIMIT {
         return Some(Ordering::Greater);
     }
     let whole = float.trunc();

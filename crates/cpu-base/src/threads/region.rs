@@ -21,7 +21,7 @@ const CLOSED_BIT: usize = 1 << (usize::BITS - 1);
 /// A panic in any of these threads is resumed on this thread.
 pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
     // SAFETY: the transmute extends the lifetime only. `ParallelRegion::run_helper` dereferences the pointer only while this function runs:
-    // `CloseOnDrop` waits for all active helpers before this function returns.
+    // `CloseRegionOnDrop` waits for all active helpers before this function returns.
     let shared_work = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(work) };
     let region = Arc::new(ParallelRegion {
         work: shared_work,
@@ -31,7 +31,7 @@ pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + S
         panic: Mutex::default(),
     });
     {
-        let _close = CloseOnDrop(&region);
+        let _close = CloseRegionOnDrop(&region);
         for position in region.positions_woken_by(0) {
             let region = region.clone();
             pool.spawn(move || region.run_helper(position));
@@ -57,10 +57,10 @@ struct ParallelRegion {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: `work` points to a `Sync` closure. `ParallelRegion::run_helper` dereferences `work` only until `CloseOnDrop` has closed the
+// SAFETY: `work` points to a `Sync` closure. `ParallelRegion::run_helper` dereferences `work` only until `CloseRegionOnDrop` has closed the
 // region.
 unsafe impl Send for ParallelRegion {}
-// SAFETY: `work` points to a `Sync` closure. `ParallelRegion::run_helper` dereferences `work` only until `CloseOnDrop` has closed the
+// SAFETY: `work` points to a `Sync` closure. `ParallelRegion::run_helper` dereferences `work` only until `CloseRegionOnDrop` has closed the
 // region.
 unsafe impl Sync for ParallelRegion {}
 
@@ -81,7 +81,7 @@ impl ParallelRegion {
             let region = self.clone();
             rayon::spawn(move || region.run_helper(position));
         }
-        // SAFETY: this thread has entered the region. The caller owns the closure behind `work` and waits in `CloseOnDrop` until this
+        // SAFETY: this thread has entered the region. The caller owns the closure behind `work` and waits in `CloseRegionOnDrop` until this
         // thread leaves.
         let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
         if let Err(panic) = done {
@@ -103,11 +103,11 @@ impl ParallelRegion {
 }
 
 /// Closes the region when dropped, and waits until no helper is active, also while a panic unwinds.
-struct CloseOnDrop<'a>(&'a ParallelRegion);
+struct CloseRegionOnDrop<'a>(&'a ParallelRegion);
 
-impl Drop for CloseOnDrop<'_> {
+impl Drop for CloseRegionOnDrop<'_> {
     fn drop(&mut self) {
-        let CloseOnDrop(region) = self;
+        let CloseRegionOnDrop(region) = self;
         if region.state.fetch_or(CLOSED_BIT, Ordering::AcqRel) == 0 {
             return;
         }

@@ -12,7 +12,7 @@ use cuprum_core::device::collectives::{Communicator, ReceivedPiece, SentPiece};
 use cuprum_core::device::{DeviceEvent, driver};
 use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, StoredArray, Stream};
 
-use super::{Engine, Pieces, Transfer};
+use super::{Engine, PieceEndpoint, Transfer};
 use crate::processes::world::World;
 
 /// Time between two checks of queued exchanges.
@@ -22,10 +22,10 @@ const IDLE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Time that a started exchange may still take after one of its ranks has closed the connection. Data that this rank sent before may still
 /// arrive.
-const CLOSED_GRACE: Duration = Duration::from_millis(400);
+const CLOSED_CONNECTION_GRACE: Duration = Duration::from_millis(400);
 
 /// An exchange that is queued on the device.
-struct Queued {
+struct QueuedExchange {
     /// Event that the device reaches when it begins the exchange.
     begin: Box<dyn DeviceEvent>,
     end: Box<dyn DeviceEvent>,
@@ -42,7 +42,7 @@ struct State {
     name: &'static str,
     world: Arc<World>,
     communicator: Box<dyn Communicator>,
-    queued: Mutex<VecDeque<Queued>>,
+    queued: Mutex<VecDeque<QueuedExchange>>,
 }
 
 impl LibraryEngine {
@@ -54,7 +54,7 @@ impl LibraryEngine {
         let state = Arc::new(State { name, world, communicator, queued: Mutex::new(VecDeque::new()) });
         let watched = state.clone();
         let watch = move || {
-            while watched.watch() {
+            while watched.check_or_abort_exchanges() {
                 let is_idle = watched.queued.lock().unwrap_or_else(|e| e.into_inner()).is_empty();
                 watched.world.await_change(if is_idle { IDLE_INTERVAL } else { WATCH_INTERVAL });
             }
@@ -67,8 +67,8 @@ impl LibraryEngine {
 
 impl State {
     /// Removes finished exchanges from the queue. After a failure, aborts the remaining exchanges and returns false.
-    fn watch(&self) -> bool {
-        match self.world.check().and_then(|()| self.communicator.check()).and_then(|()| self.check_queued()) {
+    fn check_or_abort_exchanges(&self) -> bool {
+        match self.world.check().and_then(|()| self.communicator.check()).and_then(|()| self.check_queued_exchanges()) {
             Ok(()) => true,
             Err(error) => {
                 // The failure is stored before the abort. A reader that sees undefined values of an aborted exchange then sees the failure
@@ -82,7 +82,7 @@ impl State {
     }
 
     /// Removes finished exchanges from the queue. Returns an error if the first remaining exchange takes too long.
-    fn check_queued(&self) -> Result<()> {
+    fn check_queued_exchanges(&self) -> Result<()> {
         let mut queued = self.queued.lock().unwrap_or_else(|e| e.into_inner());
         while let Some(first) = queued.front_mut() {
             // A device error counts as finished: the next operation on the device returns the error. It does not end the mesh, because it
@@ -96,7 +96,7 @@ impl State {
             }
             let Some(seen) = first.seen else { return Ok(()) };
             let closed = self.world.closed_ranks().find(|rank| first.ranks.contains(rank));
-            if let Some(rank) = closed.filter(|_| seen.elapsed() > CLOSED_GRACE) {
+            if let Some(rank) = closed.filter(|_| seen.elapsed() > CLOSED_CONNECTION_GRACE) {
                 return Err(Error::Rank { op: "mesh", rank, message: "closed its connection".into() });
             }
             if seen.elapsed() > self.world.timeout() {
@@ -119,7 +119,7 @@ impl Engine for LibraryEngine {
         self.0.name
     }
 
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()> {
+    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
         let state = &self.0;
         let device = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
         let own = state.world.rank();
@@ -139,7 +139,7 @@ impl Engine for LibraryEngine {
             let mut ranks: Vec<usize> = sends.iter().map(|s| s.to).chain(receives.iter().map(|r| r.from)).collect();
             ranks.sort_unstable();
             ranks.dedup();
-            let Some(&first) = ranks.first() else { return pieces.sent() };
+            let Some(&first) = ranks.first() else { return pieces.on_all_sent() };
             let stream = Stream::current(device);
             let begin = driver(device)?.record_event(stream)?;
             let started = Instant::now();
@@ -152,11 +152,11 @@ impl Engine for LibraryEngine {
             };
             let buffers = state.communicator.exchange(&sends, &receives, &mut keep_waiting)?;
             let end = driver(device)?.record_event(stream)?;
-            state.queued.lock().unwrap_or_else(|e| e.into_inner()).push_back(Queued { begin, end, seen: None, ranks });
-            pieces.sent()?;
+            state.queued.lock().unwrap_or_else(|e| e.into_inner()).push_back(QueuedExchange { begin, end, seen: None, ranks });
+            pieces.on_all_sent()?;
             for (n, buffer) in indices.into_iter().zip(buffers) {
                 let array = StoredArray::new(dtype, Layout::contiguous(&transfers[n].shape)?, buffer)?;
-                pieces.received(n, NdArray::from(array))?;
+                pieces.on_received(n, NdArray::from(array))?;
             }
             Ok(())
         })
@@ -170,7 +170,7 @@ impl Engine for LibraryEngine {
         self.0.world.fail(error.clone());
     }
 
-    fn settle(&self) -> Result<()> {
+    fn wait_for_exchanges(&self) -> Result<()> {
         loop {
             self.0.world.check()?;
             if self.0.queued.lock().unwrap_or_else(|e| e.into_inner()).is_empty() {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use cuprum_core::profiler::trace;
 use cuprum_core::{DType, Device, NdArray, Result, Stream};
 
-use super::{Engine, Pieces, Transfer};
+use super::{Engine, PieceEndpoint, Transfer};
 
 /// Name of the engine.
 pub(super) const NAME: &str = "loopback";
@@ -26,15 +26,15 @@ impl Engine for Loopback {
         MAX_TRANSFER_BYTES
     }
 
-    fn exchange(&self, members: &[Device], _dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()> {
+    fn exchange(&self, members: &[Device], _dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
         // All copies are queued before the first piece is received. In another order, a device would wait for a piece before it sends the
         // next piece.
         let mut copies = Vec::new();
         for (n, transfer) in transfers.iter().enumerate() {
             copies.push((n, trace::with_rank(transfer.from, || copy_to_device(&pieces.piece(n)?, members[transfer.to]))?));
         }
-        pieces.sent()?;
-        copies.into_iter().try_for_each(|(n, copy)| pieces.received(n, copy))
+        pieces.on_all_sent()?;
+        copies.into_iter().try_for_each(|(n, copy)| pieces.on_received(n, copy))
     }
 }
 
@@ -57,12 +57,12 @@ fn copy_to_device(array: &NdArray, receiver: Device) -> Result<NdArray> {
     if Stream::current(sender).is_capturing() || Stream::current(receiver).is_capturing() {
         return array.to_device(receiver);
     }
-    let (sending, receiving) = streams_for(sender, receiver)?;
+    let (sending, receiving) = copy_streams_for(sender, receiver)?;
     sending.scope(|| receiving.scope(|| array.to_device(receiver)?.eval().cloned()))
 }
 
 /// Returns the streams for copies from `sender` to `receiver`. The first call for a pair creates them.
-fn streams_for(sender: Device, receiver: Device) -> Result<CopyStreams> {
+fn copy_streams_for(sender: Device, receiver: Device) -> Result<CopyStreams> {
     static STREAMS: Mutex<Option<HashMap<(Device, Device), CopyStreams>>> = Mutex::new(None);
     let mut streams = STREAMS.lock().unwrap_or_else(PoisonError::into_inner);
     let streams = streams.get_or_insert_default();

@@ -6,9 +6,9 @@ use std::sync::mpsc::channel;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, StoredArray};
 
-use super::{Engine, Pieces, Transfer};
-use crate::processes::ledger::{ROUND_BYTES, Round, describe_difference};
-use crate::processes::world::{Job, World};
+use super::{Engine, PieceEndpoint, Transfer};
+use crate::processes::ledger::{ExchangeRound, ROUND_BYTES, describe_difference};
+use crate::processes::world::{SendJob, World};
 
 /// Maximum size of a transfer, in bytes. A piece is sent while the next piece is copied to host memory.
 const MAX_TRANSFER_BYTES: usize = 16 << 20;
@@ -30,8 +30,8 @@ impl Tcp {
         &self,
         dtype: DType,
         transfers: &[Transfer],
-        round: &Round,
-        pieces: &mut dyn Pieces,
+        round: &ExchangeRound,
+        pieces: &mut dyn PieceEndpoint,
         done: &std::sync::mpsc::Sender<Result<()>>,
     ) -> Result<usize> {
         let own = self.world.rank();
@@ -44,7 +44,7 @@ impl Tcp {
                 if bytes.as_ref().len() != transfer.nbytes(dtype) {
                     return Err(Error::value("mesh", "a piece does not have the size of its transfer"));
                 }
-                self.world.send(to, Job { header: std::mem::take(&mut header), piece: Box::new(bytes), done: done.clone() })?;
+                self.world.send(to, SendJob { header: std::mem::take(&mut header), piece: Box::new(bytes), done: done.clone() })?;
                 count += 1;
             }
         }
@@ -52,7 +52,14 @@ impl Tcp {
     }
 
     /// Receives the pieces for this rank. Returns an error if a sender runs a different exchange.
-    fn receive(&self, member: Device, dtype: DType, transfers: &[Transfer], round: &Round, pieces: &mut dyn Pieces) -> Result<()> {
+    fn receive(
+        &self,
+        member: Device,
+        dtype: DType,
+        transfers: &[Transfer],
+        round: &ExchangeRound,
+        pieces: &mut dyn PieceEndpoint,
+    ) -> Result<()> {
         let own = self.world.rank();
         for from in other_ranks(own, self.world.size()) {
             let mut expected = transfers.iter().enumerate().filter(|(_, t)| t.to == own && t.from == from).peekable();
@@ -61,12 +68,12 @@ impl Tcp {
             }
             let mut header = [0; ROUND_BYTES];
             self.world.receive(from, &mut header)?;
-            let other = Round::decode(&header);
+            let other = ExchangeRound::decode(&header);
             if other != *round {
                 let message = describe_difference(round, &other);
                 let message =
                     message.unwrap_or_else(|| format!("runs another program: it is at exchange {}, not {}", other.number, round.number));
-                return Err(self.world.fail_by_difference(from, message));
+                return Err(self.world.fail_by_program_difference(from, message));
             }
             for (n, transfer) in expected {
                 let mut buffer = HostBuffer::uninit(transfer.nbytes(dtype))?;
@@ -75,7 +82,7 @@ impl Tcp {
                     buffer.normalize_bools()?;
                 }
                 let array = StoredArray::new(dtype, Layout::contiguous(&transfer.shape)?, Arc::new(buffer))?;
-                pieces.received(n, NdArray::from(array).to_device(member)?)?;
+                pieces.on_received(n, NdArray::from(array).to_device(member)?)?;
             }
         }
         Ok(())
@@ -126,13 +133,13 @@ impl Engine for Tcp {
         MAX_TRANSFER_BYTES
     }
 
-    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn Pieces) -> Result<()> {
+    fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()> {
         let member = *members.first().ok_or_else(|| Error::value("mesh", "the process has no rank"))?;
         self.world.exchange(dtype, transfers, |round| {
             let (done, results) = channel();
             let jobs = self.send(dtype, transfers, &round, pieces, &done)?;
             drop(done);
-            pieces.sent()?;
+            pieces.on_all_sent()?;
             self.receive(member, dtype, transfers, &round, pieces)?;
             self.world.await_sent(&results, jobs)
         })

@@ -4,11 +4,11 @@
 use cuprum_core::plan::contract::Mode;
 use cuprum_core::{Array, Call, DType, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
 
-use crate::buffer::{ShardedBuffer, array_over_parts, memory_order};
+use crate::buffer::{ShardedBuffer, array_over_parts, axes_in_memory_order};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, PartialOp, Placement};
-use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
-use crate::redistribute::resolve_along;
+use crate::ranks::{declined, divided_axes_of_largest, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank};
+use crate::redistribute::resolve_partial_along;
 use crate::views::{local_parts, shape_in_order};
 
 /// Minimum size in bytes of a sum of products that is divided among the ranks. Smaller sums are replicated, which saves one exchange if
@@ -37,8 +37,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     // The products of 16-bit floats stay in float32 until their sum.
     let dtype = if is_partial && matches!(output.dtype, DType::F16 | DType::BF16) { DType::F32 } else { output.dtype };
     let product = OutputSpec::new(dtype, output.layout.clone());
-    let parts = run_ranks(mesh, 1, modes.iter().all(Option::is_none), |local, rank| {
-        let inputs = [in_dtype(&a[local], dtype)?, in_dtype(&b[local], dtype)?];
+    let parts = run_on_local_ranks(mesh, 1, modes.iter().all(Option::is_none), |local, rank| {
+        let inputs = [convert_to_dtype(&a[local], dtype)?, convert_to_dtype(&b[local], dtype)?];
         let specification = local_output(mesh, &product, &cuts, rank)?;
         if inputs.iter().any(|input| input.layout().size() == 0) && specification.layout.size() > 0 {
             // A rank that holds no elements along the summed axis contributes zeros.
@@ -56,7 +56,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         Ok(mut parts) => parts.remove(0),
         Err(reason) => return declined(reason),
     };
-    let order = memory_order(&output.layout);
+    let order = axes_in_memory_order(&output.layout);
     let place = |mode: &Option<Mode>| match mode {
         None => Placement::Replicate,
         Some(mode) => match plan.out.iter().position(|m| m == mode).and_then(|axis| order.iter().position(|o| *o == axis)) {
@@ -66,19 +66,19 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     };
     let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
     let product = array_over_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
-    let axis = axis_of_sum(&product);
-    let Some(sum) = ShardedBuffer::of(&product).map(|buffer| resolve_along(buffer, axis)).transpose()?.flatten() else {
+    let axis = axis_to_divide_sum(&product);
+    let Some(sum) = ShardedBuffer::of(&product).map(|buffer| resolve_partial_along(buffer, axis)).transpose()?.flatten() else {
         return Ok(Outcome::Done([product].into_iter().collect()));
     };
     let Some(sum) = ShardedBuffer::of(&sum) else { decline!("the sum is not on the mesh") };
-    let parts = sum.parts.iter().map(|part| in_dtype(part, output.dtype)).collect::<Result<Vec<_>>>()?;
+    let parts = sum.parts.iter().map(|part| convert_to_dtype(part, output.dtype)).collect::<Result<Vec<_>>>()?;
     let sum = array_over_parts(mesh, output.dtype, output.layout.clone(), sum.distribution.clone(), parts)?;
     Ok(Outcome::Done([sum].into_iter().collect()))
 }
 
 /// Returns the axis along which ranks divide a sum of products: axis 0 of a large sum, unless a mesh axis already divides axis 0. Returns
 /// `None` for a small sum, which is replicated.
-fn axis_of_sum(product: &StoredArray) -> Option<usize> {
+fn axis_to_divide_sum(product: &StoredArray) -> Option<usize> {
     let buffer = ShardedBuffer::of(product)?;
     let is_divided = (0..buffer.mesh.shape().len()).any(|m| buffer.distribution.sharded_axis(m) == Some(0));
     let is_large = product.nbytes() >= MIN_DIVIDED_SUM_BYTES && buffer.distribution.shape.first().is_some_and(|&n| n >= buffer.mesh.size());
@@ -86,7 +86,7 @@ fn axis_of_sum(product: &StoredArray) -> Option<usize> {
 }
 
 /// Returns the array converted to `dtype`, or the array itself if it has this dtype.
-fn in_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
+fn convert_to_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
     if array.dtype() == dtype {
         return Ok(array.clone());
     }
@@ -98,7 +98,7 @@ fn in_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
 /// operand replaces a summed mode of the larger operand.
 fn divided_modes(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mode]), out: &[Mode]) -> Vec<Option<Mode>> {
     let modes = |(array, modes): (&StoredArray, &[Mode])| -> Vec<Option<Mode>> {
-        let cuts = cuts_of_largest(mesh, std::slice::from_ref(array));
+        let cuts = divided_axes_of_largest(mesh, std::slice::from_ref(array));
         cuts.iter().map(|cut| cut.and_then(|axis| modes.get(axis).copied())).collect()
     };
     let (of_a, of_b) = (modes(a), modes(b));

@@ -3,11 +3,13 @@
 use cuprum_core::layout::Strides;
 use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline};
 
-use crate::buffer::{ShardedBuffer, memory_order};
+use crate::buffer::{ShardedBuffer, axes_in_memory_order};
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, Region, extents, region_of_rank};
-use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output};
-use crate::redistribute::resolve;
+use crate::ranks::{
+    declined, divided_axes_of_largest, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank, sharded_output,
+};
+use crate::redistribute::resolve_partial;
 use crate::views::{ViewMap, local_region_parts, shape_in_order};
 
 /// Runs a copy of one array or a join of several.
@@ -15,7 +17,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mesh = mesh_of(call)?;
     let output = &call.outputs[0];
-    let order = memory_order(&output.layout);
+    let order = axes_in_memory_order(&output.layout);
     let stored_shape = shape_in_order(output.layout.shape(), &order);
     let target = match output.target() {
         None if !has_sharded_input(call.inputs) => decline!("every rank holds the inputs"),
@@ -26,7 +28,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             if buffer.is_replicated() || buffer.distribution.shape != stored_shape || output.layout.offset() != 0 {
                 decline!("the target is not a divided array of the output's layout");
             }
-            Some(match resolve(buffer)? {
+            Some(match resolve_partial(buffer)? {
                 Some(resolved) => StoredArray::new(output.dtype, output.layout.clone(), resolved.buffer().clone())?,
                 None => target,
             })
@@ -46,7 +48,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             Some(buffer) => (0..mesh.shape().len()).map(|m| buffer.distribution.sharded_axis(m)).collect(),
             None => decline!("the target is not on a mesh"),
         },
-        None => cuts_of_output(mesh, call, &maps),
+        None => divided_axes_of_output(mesh, call, &maps),
     };
     let rank_region = |rank: usize| region_of_rank(mesh, &stored_shape, &cuts, rank);
     let mut inputs = Vec::new();
@@ -54,14 +56,14 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         inputs.push(local_region_parts(mesh, input, &|rank| map.input_region(&rank_region(rank)))?);
     }
     let output_cuts: DividedAxes = cuts.iter().map(|cut| cut.map(|axis| order[axis])).collect();
-    let parts = run_ranks(mesh, 1, false, |local, rank| {
+    let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let held = rank_region(rank);
         let specification = local_output(mesh, output, &output_cuts, rank)?;
         let stored = Layout::contiguous(&extents(&held))?;
         let mut sources = Vec::new();
         let mut targets = Vec::new();
         for (parts, map) in inputs.iter().zip(&maps) {
-            for (part, region) in parts[local].iter().filter(|(part, _)| part.layout().size() > 0 && map.meets(&held)) {
+            for (part, region) in parts[local].iter().filter(|(part, _)| part.layout().size() > 0 && map.may_overlap(&held)) {
                 targets.push(map.local_region(region, &held, &stored)?);
                 sources.push(part.clone());
             }
@@ -90,10 +92,10 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
 
 /// Returns the output axis that each mesh axis divides, numbered in memory order. This is the output axis to which the copy maps the
 /// divided axis of the largest divided input.
-fn cuts_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> DividedAxes {
+fn divided_axes_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> DividedAxes {
     let largest = call.inputs.iter().zip(maps).filter(|(input, _)| has_sharded_input(std::slice::from_ref(input)));
     let Some((input, map)) = largest.max_by_key(|(input, _)| input.size()) else { return DividedAxes::from_elem(None, mesh.shape().len()) };
-    let cuts = cuts_of_largest(mesh, std::slice::from_ref(input));
+    let cuts = divided_axes_of_largest(mesh, std::slice::from_ref(input));
     cuts.iter().map(|cut| cut.and_then(|axis| map.axes[axis].map(|(stored_axis, _)| stored_axis))).collect()
 }
 
@@ -131,15 +133,15 @@ impl OutputRegion {
 
     /// Returns whether `held`, a region of the output, can overlap this region. Compares only output axes along which this region has a
     /// single index: `held` must contain this index.
-    fn meets(&self, held: &Region) -> bool {
+    fn may_overlap(&self, held: &Region) -> bool {
         let mut fixed = (0..held.len()).filter(|stored| !self.axes.iter().flatten().any(|(axis, _)| axis == stored));
         fixed.all(|stored| held[stored].contains(&(self.map.start(stored).max(0) as usize)))
     }
 
     /// Returns the region of the input that is copied to the region `held` of the output. The region of a 0-D input cannot be empty, so
-    /// callers must check [`OutputRegion::meets`] too.
+    /// callers must check [`OutputRegion::may_overlap`] too.
     fn input_region(&self, held: &Region) -> Region {
-        let is_empty = !self.meets(held);
+        let is_empty = !self.may_overlap(held);
         let range = |(&extent, axis): (&usize, &Option<(usize, usize)>)| match axis {
             _ if is_empty => 0..0,
             None => 0..extent,

@@ -10,7 +10,8 @@ use crate::buffer::empty_part;
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, extents, region_of_rank};
 use crate::ranks::{
-    cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
+    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
+    sharded_output,
 };
 use crate::views::local_parts;
 
@@ -21,7 +22,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         decline!("every rank holds the inputs");
     }
     let mesh = mesh_of(call)?;
-    let mut cuts = cuts_of_largest(mesh, call.inputs);
+    let mut cuts = divided_axes_of_largest(mesh, call.inputs);
     let mut transformed = (0..cuts.len()).filter(|m| cuts[*m].is_some_and(|axis| request.axes.contains(&axis)));
     let (first, second) = (transformed.next(), transformed.next());
     let Some(mesh_axis) = first else { return run_one_step(mesh, call, request, &cuts) };
@@ -30,7 +31,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
     let ranks = mesh.shape()[mesh_axis];
     let is_free = |axis: &usize| !request.axes.contains(axis) && !cuts.contains(&Some(*axis)) && request.shape[*axis] >= ranks;
-    if let Some(axis) = longest(request.shape, (0..request.shape.len()).filter(is_free)) {
+    if let Some(axis) = longest_axis(request.shape, (0..request.shape.len()).filter(is_free)) {
         cuts[mesh_axis] = Some(axis);
         return run_one_step(mesh, call, request, &cuts);
     }
@@ -41,7 +42,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Returns the axis of `axes` with the largest extent in `shape`. Among equal extents, returns the axis with the lowest number.
-fn longest(shape: &[usize], axes: impl Iterator<Item = usize>) -> Option<usize> {
+fn longest_axis(shape: &[usize], axes: impl Iterator<Item = usize>) -> Option<usize> {
     axes.max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))
 }
 
@@ -62,7 +63,7 @@ fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: DividedAxes, 
     // last axis for real inputs, and the second step for real results.
     let divided = match (request.kind, cuts[mesh_axis]) {
         (FftKind::ComplexToReal, _) => Some(last),
-        (FftKind::RealToComplex, Some(axis)) if axis == last => longest(request.shape, others(last)),
+        (FftKind::RealToComplex, Some(axis)) if axis == last => longest_axis(request.shape, others(last)),
         (_, cut) => cut,
     };
     let Some(divided) = divided else { decline!("no axis to divide") };
@@ -98,7 +99,7 @@ fn run_two_steps(mesh: Mesh, call: &Call, request: &Fft, mut cuts: DividedAxes, 
         Err(reason) => return declined(reason),
     };
     let middle = sharded_output(mesh, &middle, &cuts, parts)?;
-    cuts[mesh_axis] = longest(&shape, axes.iter().copied());
+    cuts[mesh_axis] = longest_axis(&shape, axes.iter().copied());
     let program = Program::identity(dtype);
     let second = Fft { program: &program, kind: kinds[1], shape: &shape, axes: &[divided], lengths: &[length], ..*request };
     match transform(mesh, call, &second, &[middle], output, &cuts)? {
@@ -118,7 +119,7 @@ fn transform(
     cuts: &DividedAxes,
 ) -> Result<std::result::Result<Vec<Vec<StoredArray>>, String>> {
     let inputs = inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
-    run_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
+    run_on_local_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let output = local_output(mesh, output, cuts, rank)?;
         let shape = extents(&region_of_rank(mesh, request.shape, cuts, rank));

@@ -5,11 +5,11 @@ use cuprum_core::{Call, Fill, Kind, Layout, Outcome, OutputSpec, Random, Result,
 
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, region_of_rank};
-use crate::ranks::{declined, done_sharded, local_output, mesh_of, run_on_rank, run_ranks};
+use crate::ranks::{declined, done_sharded, local_output, mesh_of, run_on_local_ranks, run_on_rank};
 
 /// Returns the axis along which a new array is divided: the longest axis, or the first of several longest axes. Returns `None` if this axis
 /// has fewer elements than the mesh has ranks. Every rank then holds the whole array.
-fn creation_axis(mesh: Mesh, shape: &[usize]) -> Option<usize> {
+fn divided_axis_for_creation(mesh: Mesh, shape: &[usize]) -> Option<usize> {
     let axis = (0..shape.len()).max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))?;
     (shape[axis] >= mesh.size()).then_some(axis)
 }
@@ -18,19 +18,19 @@ fn creation_axis(mesh: Mesh, shape: &[usize]) -> Option<usize> {
 pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
     let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);
-    let Some(axis) = creation_axis(mesh, output.layout.shape()) else { decline!("every rank holds a short array") };
+    let Some(axis) = divided_axis_for_creation(mesh, output.layout.shape()) else { decline!("every rank holds a short array") };
     let is_integer = matches!(output.dtype.kind(), Kind::Signed | Kind::Unsigned);
     let cuts: DividedAxes = mesh.shape().iter().map(|_| Some(axis)).collect();
     if matches!(fill, Fill::Linspace { .. }) || matches!(fill, Fill::Arange { .. } if !is_integer) {
         decline!("rounding depends on the index of the element");
     }
-    let parts = run_ranks(mesh, 1, false, |local, rank| {
+    let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let start = region_of_rank(mesh, output.layout.shape(), &cuts, rank)[axis].start;
         let work = match *fill {
             Fill::Arange { start: Scalar::Int(first), step: Scalar::Int(step) } => {
                 let first = first.wrapping_add(step.wrapping_mul(start as i128));
-                // Integers wrap around in the output's dtype, so only the low bits of the first number matter.
-                Fill::Arange { start: Scalar::Int(wrap(first, output)), step: Scalar::Int(step) }
+                // Integers wrap_to_output_dtype around in the output's dtype, so only the low bits of the first number matter.
+                Fill::Arange { start: Scalar::Int(wrap_to_output_dtype(first, output)), step: Scalar::Int(step) }
             }
             Fill::Arange { .. } => return Ok(Err("a range of integers with a step that is not an integer".into())),
             Fill::Eye { k } => Fill::Eye { k: if axis == 0 { k.saturating_add(start as i64) } else { k.saturating_sub(start as i64) } },
@@ -45,7 +45,7 @@ pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
 }
 
 /// Wraps `value` to the output's integer dtype, which keeps the low bits.
-fn wrap(value: i128, output: &OutputSpec) -> i128 {
+fn wrap_to_output_dtype(value: i128, output: &OutputSpec) -> i128 {
     let bits = 8 * output.dtype.itemsize() as u32;
     let shifted = value << (128 - bits);
     if output.dtype.kind() == Kind::Signed { shifted >> (128 - bits) } else { ((shifted as u128) >> (128 - bits)) as i128 }
@@ -56,13 +56,13 @@ pub(super) fn run_random(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);
     let shape: Dims = output.layout.shape().into();
-    if creation_axis(mesh, &shape) != Some(0) || !call.inputs.is_empty() || !output.layout.is_c_contiguous() {
+    if divided_axis_for_creation(mesh, &shape) != Some(0) || !call.inputs.is_empty() || !output.layout.is_c_contiguous() {
         decline!("only arrays without parameter arrays are divided, along the first axis");
     }
     let cuts: DividedAxes = mesh.shape().iter().map(|_| Some(0)).collect();
     let row: usize = shape[1..].iter().product();
     let per_block = random.distribution.elements_per_block(output.dtype);
-    let parts = run_ranks(mesh, 1, false, |local, rank| {
+    let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let rows = region_of_rank(mesh, &shape, &cuts, rank)[0].clone();
         let (first, count) = (rows.start * row, rows.len() * row);
         let skipped = first % per_block;
@@ -72,7 +72,7 @@ pub(super) fn run_random(call: &Call) -> Result<Outcome> {
         let done = run_on_rank(mesh, local, call, &[], &[specification], work)?;
         done.map(|outputs| {
             let layout = Layout::contiguous(&[count])?.with_offset(skipped);
-            let of_rank = |drawn: StoredArray| crate::redistribute::dense(&drawn.with_layout(layout.clone())?);
+            let of_rank = |drawn: StoredArray| crate::redistribute::to_c_contiguous(&drawn.with_layout(layout.clone())?);
             outputs.into_iter().map(of_rank).collect::<Result<_>>()
         })
         .map_or_else(|reason| Ok(Err(reason)), |outputs| outputs.map(Ok))

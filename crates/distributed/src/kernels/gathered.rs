@@ -63,7 +63,7 @@ fn gather_input(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArra
     };
     let place = |whole: Option<StoredArray>| match &whole {
         // The input's layout is relative to the start of the buffer, so the gathered elements must start there.
-        Some(array) if array.layout().offset() != 0 => crate::redistribute::dense(array).map(Some),
+        Some(array) if array.layout().offset() != 0 => crate::redistribute::to_c_contiguous(array).map(Some),
         _ => Ok(whole),
     };
     gather(buffer)?.into_iter().map(|whole| over(place(whole)?)).collect()

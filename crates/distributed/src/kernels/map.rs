@@ -12,10 +12,12 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
-use crate::buffer::memory_order;
+use crate::buffer::axes_in_memory_order;
 use crate::mesh::Mesh;
 use crate::placement::{DividedAxes, Region, extents, region_of_rank};
-use crate::ranks::{cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
+use crate::ranks::{
+    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
+};
 use crate::views::{held_range, local_parts, local_regions, sub_layout};
 
 /// Runs an elementwise loop.
@@ -25,12 +27,12 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         decline!("every rank holds the inputs");
     }
     let mesh = mesh_of(call)?;
-    let cuts = cuts_of_largest(mesh, call.inputs);
+    let cuts = divided_axes_of_largest(mesh, call.inputs);
     if let Some(interiors) = Interiors::of(mesh, call, &cuts) {
-        return run_by_segments(mesh, call, &cuts, &interiors);
+        return run_interiors_then_borders(mesh, call, &cuts, &interiors);
     }
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, &cuts)).collect::<Result<Vec<_>>>()?;
-    let parts = run_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
+    let parts = run_on_local_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let outputs = call.outputs.iter().map(|o| local_output(mesh, o, &cuts, rank)).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
         let operands: SmallVec<[&Layout; 8]> = inputs.iter().map(|a| a.layout()).chain(outputs.iter().map(|o| &o.layout)).collect();
@@ -59,7 +61,7 @@ impl Interiors {
         let [output] = call.outputs else { return None };
         let mut divided = cuts.iter().flatten();
         let (&axis, None) = (divided.next()?, divided.next()) else { return None };
-        let (shape, order) = (output.layout.shape(), memory_order(&output.layout));
+        let (shape, order) = (output.layout.shape(), axes_in_memory_order(&output.layout));
         let is_outermost = order.iter().find(|n| shape[**n] > 1) == Some(&axis);
         if !is_outermost || output.target().is_some() || call.inputs.iter().any(|input| input.shape() != shape) {
             return None;
@@ -91,7 +93,7 @@ impl Interiors {
     }
 
     /// Returns the interior of a rank's part, the border before it, and the border after it.
-    fn segments(&self, rank: usize) -> [Region; 3] {
+    fn interior_and_borders(&self, rank: usize) -> [Region; 3] {
         let (region, interior) = &self.ranks[rank];
         let whole = &region[self.axis];
         [interior.clone(), whole.start..interior.start, interior.end..whole.end].map(|range| {
@@ -104,11 +106,11 @@ impl Interiors {
 
 /// Runs a loop with one output: computes the interiors of all ranks, and then the borders. Each rank writes both to one output array. An
 /// error ends the mesh, because other processes may wait for elements at the borders.
-fn run_by_segments(mesh: Mesh, call: &Call, cuts: &DividedAxes, interiors: &Interiors) -> Result<Outcome> {
-    compute_segments(mesh, call, cuts, interiors).inspect_err(|error| mesh.engine().fail(error))
+fn run_interiors_then_borders(mesh: Mesh, call: &Call, cuts: &DividedAxes, interiors: &Interiors) -> Result<Outcome> {
+    compute_interiors_and_borders(mesh, call, cuts, interiors).inspect_err(|error| mesh.engine().fail(error))
 }
 
-fn compute_segments(mesh: Mesh, call: &Call, cuts: &DividedAxes, interiors: &Interiors) -> Result<Outcome> {
+fn compute_interiors_and_borders(mesh: Mesh, call: &Call, cuts: &DividedAxes, interiors: &Interiors) -> Result<Outcome> {
     let Work::Map(call::Map { program, .. }) = &call.work else { decline!("not an elementwise loop") };
     let output = &call.outputs[0];
     let allocate = |(local, rank): (usize, usize)| {
@@ -117,7 +119,7 @@ fn compute_segments(mesh: Mesh, call: &Call, cuts: &DividedAxes, interiors: &Int
     };
     let mut results = mesh.local_ranks().enumerate().map(allocate).collect::<Result<Vec<_>>>()?;
     for n in 0..3 {
-        let segment = |rank: usize| interiors.segments(rank)[n].clone();
+        let segment = |rank: usize| interiors.interior_and_borders(rank)[n].clone();
         if (0..mesh.size()).all(|rank| extents(&segment(rank)).contains(&0)) {
             continue;
         }

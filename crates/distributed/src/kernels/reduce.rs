@@ -16,7 +16,8 @@ use crate::mesh::Mesh;
 use crate::partition::Blocks;
 use crate::placement::{Distribution, DividedAxes, Placement, extents, position_on_axis};
 use crate::ranks::{
-    cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
+    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
+    sharded_output,
 };
 use crate::redistribute::{fetch, reduce_axis_zero};
 use crate::views::local_parts;
@@ -28,7 +29,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         decline!("every rank holds the inputs");
     }
     let mesh = mesh_of(call)?;
-    let mut cuts = cuts_of_largest(mesh, call.inputs);
+    let mut cuts = divided_axes_of_largest(mesh, call.inputs);
     // Only one divided axis is reduced by blocks. Other reduced axes are gathered, so that no mesh axis divides them.
     let divided = cuts.iter().flatten().copied().find(|axis| request.axes.contains(axis));
     for cut in &mut cuts {
@@ -56,7 +57,7 @@ fn run_local(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes
     let ndim = call.inputs[0].shape().len();
     let output_cuts: DividedAxes = cuts.iter().map(|cut| cut.map(|axis| output_axis(call, request, ndim, axis))).collect();
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
-    let parts = run_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
+    let parts = run_on_local_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
         let plan = ReducePlan::new(inputs[0].shape(), &layouts, axes, reduction.returns_index);
@@ -74,7 +75,7 @@ fn run_local(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes
 fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &DividedAxes, axis: usize) -> Result<Outcome> {
     let shape: Dims = call.inputs[0].shape().into();
     let blocks = Blocks::of(shape[axis]);
-    let (program, dtype) = partial_program(call, request);
+    let (program, dtype) = block_program(call, request);
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
     let kept: Vec<usize> = (0..shape.len()).filter(|a| !request.axes.contains(a)).collect();
     // The results of the blocks form a sharded array. The first axis of this array is the block index, and the kept axes follow.
@@ -85,16 +86,16 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divided
         None => Placement::Replicate,
     };
     let mut distribution = Distribution { shape: partial_shape, placements: cuts.iter().map(place).collect() };
-    let parts = run_ranks(mesh, 1, false, |local, rank| {
+    let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let (index, count) = position_on_axis(mesh, cuts, axis, rank);
-        let owned = blocks.owned(index, count).len();
-        let elements = blocks.bounds(index, count).len();
+        let owned_blocks = blocks.owned_blocks(index, count).len();
+        let elements = blocks.owned_elements(index, count).len();
         let partial_shape = extents(&distribution.region(mesh, rank));
         if partial_shape.contains(&0) {
             return Ok(Ok([empty_part(mesh.members()[local], dtype, &partial_shape)?].into_iter().collect()));
         }
-        let full = if elements == owned * blocks.length { owned } else { owned - 1 };
+        let full = if elements == owned_blocks * blocks.length { owned_blocks } else { owned_blocks - 1 };
         let rest = elements - full * blocks.length;
         let local_blocks = LocalBlocks { mesh, local, call, request, program: &program, dtype, axis };
         let mut results = Vec::new();
@@ -141,7 +142,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Divided
 
 /// Returns the program that computes the values of a block, and the dtype of the block's result. For a reduction with wide accumulators,
 /// the dtype of the accumulators is used, so that only the final result is rounded.
-fn partial_program(call: &Call, request: &call::Reduce) -> (Program, DType) {
+fn block_program(call: &Call, request: &call::Reduce) -> (Program, DType) {
     let mut program = request.program.clone();
     let value = program.output_dtype(0);
     if request.reduction.accumulator != Accumulator::Wide || request.acc == value {

@@ -6,7 +6,7 @@ use cuprum_core::{Call, Layout, Outcome, OutputSpec, Result, StoredArray, Work, 
 use smallvec::SmallVec;
 
 use crate::placement::{extents, region_of_rank};
-use crate::ranks::{cuts_of_largest, declined, done_sharded, local_output, mesh_of, run_on_rank, run_ranks};
+use crate::ranks::{declined, divided_axes_of_largest, done_sharded, local_output, mesh_of, run_on_local_ranks, run_on_rank};
 use crate::views::local_parts;
 
 /// Runs an expression that contains reductions along rows.
@@ -25,12 +25,12 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     if length != plan.length {
         decline!("the axes of a row are not known");
     }
-    let cuts = cuts_of_largest(mesh, call.inputs);
+    let cuts = divided_axes_of_largest(mesh, call.inputs);
     if cuts.iter().any(|cut| cut.is_some_and(|axis| axis >= split)) {
         decline!("rows are divided among ranks");
     }
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, &cuts)).collect::<Result<Vec<_>>>()?;
-    let parts = run_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
+    let parts = run_on_local_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let outputs = call.outputs.iter().map(|o| local_output(mesh, o, &cuts, rank)).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
         let local_shape = extents(&region_of_rank(mesh, shape, &cuts, rank));

@@ -15,11 +15,11 @@ use cuprum_core::{
 };
 
 use crate::buffer::{ShardedBuffer, array_over_parts};
-use crate::exchange::{Assembly, Piece, exchange};
+use crate::exchange::{Piece, PieceAssembly, exchange};
 use crate::mesh::Mesh;
 use crate::placement::{Distribution, DividedAxes, Placement, region_of_rank};
 use crate::ranks::{declined, done_sharded, run_on_rank};
-use crate::redistribute::{dense, gather};
+use crate::redistribute::{gather, to_c_contiguous};
 use crate::views::local_parts;
 
 /// Number of samples that each rank draws uniformly from its elements. If the elements are distinct, buckets exceed the mean size by a few
@@ -40,8 +40,8 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     let parts: Vec<NdArray> = local_parts(mesh, input, &cuts)?.into_iter().map(NdArray::from).collect();
     let splitters = splitters(mesh, &parts, dtype)?;
     let pieces = split_into_buckets(mesh, &parts, &splitters, request.descending)?;
-    let counts = counts(mesh, &pieces)?;
-    let buckets = exchange_rows(mesh, dtype, &counts, &|local, to| Ok(pieces[local][to].clone()))?;
+    let exchange_counts = exchange_counts(mesh, &pieces)?;
+    let buckets = exchange_rows(mesh, dtype, &exchange_counts, &|local, to| Ok(pieces[local][to].clone()))?;
     let mut sorted = Vec::new();
     for (local, bucket) in buckets.into_iter().enumerate() {
         let output = OutputSpec::contiguous(dtype, bucket.shape())?;
@@ -57,7 +57,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
     }
     // Ranges of positions in the sorted array, by rank: `held` is the range of the rank's sorted bucket, and `owned` is the range of the
     // rank's part of the result.
-    let start = |rank: usize| -> usize { (0..rank).map(|to| counts.iter().map(|of_rank| of_rank[to]).sum::<usize>()).sum() };
+    let start = |rank: usize| -> usize { (0..rank).map(|to| exchange_counts.iter().map(|of_rank| of_rank[to]).sum::<usize>()).sum() };
     let held: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| start(rank)..start(rank + 1)).collect();
     let owned: Vec<std::ops::Range<usize>> = (0..mesh.size()).map(|rank| region_of_rank(mesh, &[size], &cuts, rank)[0].clone()).collect();
     let common = |from: usize, to: usize| held[from].start.max(owned[to].start)..held[from].end.min(owned[to].end);
@@ -70,7 +70,7 @@ pub(super) fn run(mesh: Mesh, call: &Call, request: &Sort) -> Result<Outcome> {
         sorted[local].index(s![low..high.max(low)])
     };
     let parts = exchange_rows(mesh, dtype, &moved, &range)?;
-    let parts = parts.iter().map(|part| dense(&part.stored()?)).collect::<Result<Vec<_>>>()?;
+    let parts = parts.iter().map(|part| to_c_contiguous(&part.stored()?)).collect::<Result<Vec<_>>>()?;
     done_sharded(mesh, call, &cuts, vec![parts])
 }
 
@@ -115,15 +115,15 @@ fn split_into_buckets(mesh: Mesh, parts: &[NdArray], splitters: &NdArray, descen
     parts.iter().enumerate().map(of_rank).collect()
 }
 
-/// Returns `counts[from][to]`, the number of elements that rank `from` sends to rank `to`, for all ranks of the mesh.
-fn counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
+/// Returns `exchange_counts[from][to]`, the number of elements that rank `from` sends to rank `to`, for all ranks of the mesh.
+fn exchange_counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>>> {
     let of_rank = |(local, of_rank): (usize, &Vec<NdArray>)| {
-        let counts: Vec<i64> = of_rank.iter().map(|piece| piece.size() as i64).collect();
-        mesh.on_rank(local, || NdArray::from_slice(&counts)?.to_device(mesh.members()[local])?.stored())
+        let exchange_counts: Vec<i64> = of_rank.iter().map(|piece| piece.size() as i64).collect();
+        mesh.on_rank(local, || NdArray::from_slice(&exchange_counts)?.to_device(mesh.members()[local])?.stored())
     };
     let parts = pieces.iter().enumerate().map(of_rank).collect::<Result<Vec<_>>>()?;
-    let counts = all_gather(mesh, DType::I64, mesh.size(), parts)?.to_vec::<i64>()?;
-    Ok(counts.chunks(mesh.size()).map(|of_rank| of_rank.iter().map(|n| usize::try_from(*n).unwrap_or(0)).collect()).collect())
+    let exchange_counts = all_gather(mesh, DType::I64, mesh.size(), parts)?.to_vec::<i64>()?;
+    Ok(exchange_counts.chunks(mesh.size()).map(|of_rank| of_rank.iter().map(|n| usize::try_from(*n).unwrap_or(0)).collect()).collect())
 }
 
 /// Returns the arrays of all ranks, one after the other, on the host. Each rank's array has `length` elements.
@@ -138,19 +138,24 @@ fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) 
 }
 
 /// Sends `piece(local, to)` from each rank of this process to each rank `to`. Returns, for each rank of this process, the elements that it
-/// receives, in the order of the senders. `counts[from][to]` is the number of elements from rank `from` to rank `to`.
-fn exchange_rows(mesh: Mesh, dtype: DType, counts: &[Vec<usize>], piece: &dyn Fn(usize, usize) -> Result<NdArray>) -> Result<Vec<NdArray>> {
+/// receives, in the order of the senders. `exchange_counts[from][to]` is the number of elements from rank `from` to rank `to`.
+fn exchange_rows(
+    mesh: Mesh,
+    dtype: DType,
+    exchange_counts: &[Vec<usize>],
+    piece: &dyn Fn(usize, usize) -> Result<NdArray>,
+) -> Result<Vec<NdArray>> {
     let first_rank = mesh.local_ranks().start;
     // Position, in the receiver's array, of the first element from a sender.
-    let start = |from: usize, to: usize| counts[..from].iter().map(|of_rank| of_rank[to]).sum::<usize>();
+    let start = |from: usize, to: usize| exchange_counts[..from].iter().map(|of_rank| of_rank[to]).sum::<usize>();
     let mut pieces = Vec::new();
-    for (from, of_rank) in counts.iter().enumerate() {
+    for (from, of_rank) in exchange_counts.iter().enumerate() {
         for (to, &count) in of_rank.iter().enumerate().filter(|(_, count)| **count > 0) {
             let region = once(start(from, to)..start(from, to) + count).collect();
             pieces.push(Piece { from, to, region, slot: to.wrapping_sub(first_rank) });
         }
     }
-    let assembly = |(local, rank): (usize, usize)| Assembly::new(mesh, local, dtype, once(0..start(mesh.size(), rank)).collect());
+    let assembly = |(local, rank): (usize, usize)| PieceAssembly::new(mesh, local, dtype, once(0..start(mesh.size(), rank)).collect());
     let assemblies = mesh.local_ranks().enumerate().map(assembly).collect();
     let view = |Piece { from, to, region, .. }: &Piece| {
         let (first, range) = (start(*from, *to), &region[0]);

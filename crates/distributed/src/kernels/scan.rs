@@ -16,9 +16,10 @@ use crate::mesh::Mesh;
 use crate::partition::Blocks;
 use crate::placement::{Distribution, DividedAxes, Placement, extents, position_on_axis};
 use crate::ranks::{
-    cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
+    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
+    sharded_output,
 };
-use crate::redistribute::{dense, fetch};
+use crate::redistribute::{fetch, to_c_contiguous};
 use crate::views::local_parts;
 
 /// Runs a scan.
@@ -28,13 +29,13 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         decline!("every rank holds the inputs");
     }
     let mesh = mesh_of(call)?;
-    let cuts = cuts_of_largest(mesh, call.inputs);
+    let cuts = divided_axes_of_largest(mesh, call.inputs);
     if cuts.contains(&Some(request.axis)) {
         return run_by_blocks(mesh, call, request, &cuts);
     }
     let call::Scan { program, reduction, axis, .. } = *request;
     let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, &cuts)).collect::<Result<Vec<_>>>()?;
-    let parts = run_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
+    let parts = run_on_local_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
         let output = local_output(mesh, &call.outputs[0], &cuts, rank)?;
@@ -74,24 +75,27 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
     let totals_shape: Dims = std::iter::once(blocks.count).chain(others.iter().map(|&a| shape[a])).collect();
     let mut distribution = Distribution { shape: totals_shape, placements: cuts.iter().map(place).collect() };
     let mut scanned: Vec<Vec<NdArray>> = Vec::new();
-    let parts = run_ranks(mesh, 1, false, |local, rank| {
+    let parts = run_on_local_ranks(mesh, 1, false, |local, rank| {
         let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
         let (index, count) = position_on_axis(mesh, cuts, axis, rank);
-        let (owned, elements) = (blocks.owned(index, count).len(), blocks.bounds(index, count).len());
+        let (owned_blocks, elements) = (blocks.owned_blocks(index, count).len(), blocks.owned_elements(index, count).len());
         let totals_shape = extents(&distribution.region(mesh, rank));
         let mut of_rank = Vec::new();
         if totals_shape.contains(&0) {
             scanned.push(of_rank);
             return Ok(Ok([empty_part(mesh.members()[local], dtype, &totals_shape)?].into_iter().collect()));
         }
-        let full = if elements == owned * blocks.length { owned } else { owned - 1 };
+        let full = if elements == owned_blocks * blocks.length { owned_blocks } else { owned_blocks - 1 };
         let rest = elements - full * blocks.length;
         let mut totals = Vec::new();
         for (first, count, length) in [(0, full, blocks.length), (full * blocks.length, usize::from(rest > 0), rest)] {
             if count == 0 {
                 continue;
             }
-            let inputs = inputs.iter().map(|input| split(input, axis, first, count, length)).collect::<Result<SmallVec<[_; 4]>>>()?;
+            let inputs = inputs
+                .iter()
+                .map(|input| split_axis_into_blocks(input, axis, first, count, length))
+                .collect::<Result<SmallVec<[_; 4]>>>()?;
             let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a: &StoredArray| a.layout()).collect();
             let plan = ScanPlan::new(inputs[0].shape(), &layouts, axis + 1);
             let output = OutputSpec::contiguous(dtype, inputs[0].shape())?;
@@ -110,7 +114,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
         }
         scanned.push(of_rank);
         let totals = mesh.on_rank(local, || concat(&totals, 0)?.stored())?;
-        Ok(Ok([dense(&totals)?].into_iter().collect::<Outputs>()))
+        Ok(Ok([to_c_contiguous(&totals)?].into_iter().collect::<Outputs>()))
     })?;
     let totals = match parts {
         Ok(mut parts) => parts.remove(0),
@@ -138,7 +142,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
             parts.push(empty_part(mesh.members()[local], output.dtype, output.layout.shape())?);
             continue;
         }
-        let first_block = blocks.owned(index, count).start;
+        let first_block = blocks.owned_blocks(index, count).start;
         let prefixes = exclusive_scan(mesh, local, call, request, NdArray::from(totals), identity, dtype)?;
         let Some(prefixes) = prefixes else { decline!("the devices of the ranks do not scan totals") };
         let joined = mesh.on_rank(local, || {
@@ -153,7 +157,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
                 block += count;
             }
             let whole = if joined.len() == 1 { joined.remove(0) } else { concat(&joined, axis as isize)? };
-            dense(&whole.stored()?)
+            to_c_contiguous(&whole.stored()?)
         })?;
         parts.push(joined);
     }
@@ -162,7 +166,7 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
 
 /// Returns a view that splits `axis` of an array into `count` blocks of `length` elements, starting at element `first`. The block index is
 /// a new first axis.
-fn split(input: &StoredArray, axis: usize, first: usize, count: usize, length: usize) -> Result<StoredArray> {
+fn split_axis_into_blocks(input: &StoredArray, axis: usize, first: usize, count: usize, length: usize) -> Result<StoredArray> {
     let (layout, mut shape) = (input.layout(), Dims::from_slice(input.shape()));
     let stride = layout.strides()[axis];
     shape[axis] = length;
@@ -172,7 +176,7 @@ fn split(input: &StoredArray, axis: usize, first: usize, count: usize, length: u
     StoredArray::new(input.dtype(), Layout::strided(&shape, &strides, offset.max(0) as usize)?, input.buffer().clone())
 }
 
-/// Reverses [`split`]: merges the first axis, the block index, into the axis `axis` of the remaining axes.
+/// Reverses [`split_axis_into_blocks`]: merges the first axis, the block index, into the axis `axis` of the remaining axes.
 fn merge_blocks(array: &NdArray, axis: usize) -> Result<NdArray> {
     let mut order: Vec<isize> = (1..array.ndim() as isize).collect();
     order.insert(axis, 0);

@@ -6,8 +6,10 @@ use smallvec::SmallVec;
 
 use super::sample_sort;
 use crate::buffer::empty_part;
-use crate::ranks::{cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
-use crate::redistribute::dense;
+use crate::ranks::{
+    declined, divided_axes_of_largest, done_sharded, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank,
+};
+use crate::redistribute::to_c_contiguous;
 use crate::views::local_parts;
 
 /// Runs a sort of rows.
@@ -22,7 +24,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     if row_axis == 0 {
         return sample_sort::run(mesh, call, request);
     }
-    let mut cuts = cuts_of_largest(mesh, call.inputs);
+    let mut cuts = divided_axes_of_largest(mesh, call.inputs);
     for (mesh_axis, ranks) in mesh.shape().iter().enumerate() {
         if cuts[mesh_axis] == Some(row_axis) {
             let is_free = |axis: &usize| !cuts.contains(&Some(*axis)) && shape[*axis] >= *ranks;
@@ -32,14 +34,14 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         }
     }
     let parts = local_parts(mesh, &call.inputs[0], &cuts)?;
-    let parts = run_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
+    let parts = run_on_local_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
         let outputs = call.outputs.iter().map(|o| local_output(mesh, o, &cuts, rank)).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
         let input = &parts[local];
         if input.shape().contains(&0) {
             let empty = |output: &OutputSpec| empty_part(mesh.members()[local], output.dtype, output.layout.shape());
             return Ok(Ok(outputs.iter().map(empty).collect::<Result<_>>()?));
         }
-        run_on_rank(mesh, local, call, &[dense(input)?], &outputs, Work::Sort(*request))
+        run_on_rank(mesh, local, call, &[to_c_contiguous(input)?], &outputs, Work::Sort(*request))
     })?;
     match parts {
         Ok(parts) => done_sharded(mesh, call, &cuts, parts),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cuprum_core::{Error, Result};
 
-use crate::processes::handshake::{Greeting, Session, receive};
+use crate::processes::handshake::{Greeting, Session, receive_greeting};
 use crate::processes::wire::{keep_waiting_until, prepare};
 
 /// Time limit of one handshake.
@@ -17,12 +17,12 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum number of handshakes at the same time. Further connections wait until one of them ends.
 const MAX_HANDSHAKES: usize = 64;
 /// Maximum number of failed handshakes that an error lists.
-const MAX_FAILURES: usize = 4;
+const MAX_LISTED_FAILURES: usize = 4;
 /// Time between two checks for new connections.
 const ACCEPT_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A connection whose greeting is authenticated.
-pub(crate) struct Incoming {
+pub(crate) struct IncomingConnection {
     pub stream: TcpStream,
     pub address: SocketAddr,
     pub greeting: Greeting,
@@ -33,8 +33,8 @@ pub(crate) struct Incoming {
 pub(crate) struct Acceptor {
     listener: TcpListener,
     secret: String,
-    sender: Sender<Incoming>,
-    incoming: Receiver<Incoming>,
+    sender: Sender<IncomingConnection>,
+    incoming: Receiver<IncomingConnection>,
     /// Number of handshakes in progress.
     active: Arc<AtomicUsize>,
     /// Descriptions of failed handshakes.
@@ -56,7 +56,7 @@ impl Acceptor {
     }
 
     /// Returns the next connection whose handshake succeeds, or `None` after `end`.
-    pub fn next(&self, end: Instant) -> Option<Incoming> {
+    pub fn next(&self, end: Instant) -> Option<IncomingConnection> {
         loop {
             let is_full = self.active.load(Ordering::Relaxed) >= MAX_HANDSHAKES;
             // The backlog of the listener keeps connections that are not accepted.
@@ -97,10 +97,10 @@ impl Acceptor {
         let run = move || {
             let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_LIMIT, 0, || "took too long for its handshake".into());
             let ready = prepare(&stream).map_err(|e| e.to_string());
-            let received = ready.and_then(|()| receive(&stream, &secret, &mut keep_waiting).map_err(|e| e.text()));
+            let received = ready.and_then(|()| receive_greeting(&stream, &secret, &mut keep_waiting).map_err(|e| e.text()));
             match received {
                 // If the acceptor has been dropped, the connection is closed.
-                Ok((greeting, session)) => drop(sender.send(Incoming { stream, address, greeting, session })),
+                Ok((greeting, session)) => drop(sender.send(IncomingConnection { stream, address, greeting, session })),
                 Err(text) => add(&failures, format!("the connection from {address} {text}")),
             }
             active.fetch_sub(1, Ordering::Relaxed);
@@ -114,7 +114,7 @@ impl Acceptor {
 
 fn add(failures: &Mutex<Vec<String>>, text: String) {
     let mut failures = failures.lock().unwrap_or_else(|e| e.into_inner());
-    if failures.len() < MAX_FAILURES && !failures.contains(&text) {
+    if failures.len() < MAX_LISTED_FAILURES && !failures.contains(&text) {
         failures.push(text);
     }
 }
@@ -122,7 +122,7 @@ fn add(failures: &Mutex<Vec<String>>, text: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processes::handshake::{Offer, Purpose, introduce};
+    use crate::processes::handshake::{ConnectionPurpose, LibraryOffer, send_greeting};
 
     #[test]
     fn connections_wait_while_others_are_silent() {
@@ -133,10 +133,10 @@ mod tests {
         let stream = connect(0);
         prepare(&stream).unwrap();
         let waiting = std::thread::spawn(move || {
-            let offer = Offer::default();
-            let greeting = Greeting { version: "1".into(), size: 2, rank: 1, purpose: Purpose::Join, port: 1, offer };
+            let offer = LibraryOffer::default();
+            let greeting = Greeting { version: "1".into(), size: 2, rank: 1, purpose: ConnectionPurpose::Join, port: 1, offer };
             let mut keep_waiting = keep_waiting_until(Instant::now() + HANDSHAKE_LIMIT, 0, || "does not answer".into());
-            introduce(&stream, "", 0, &greeting, &mut keep_waiting).unwrap().is_some()
+            send_greeting(&stream, "", 0, &greeting, &mut keep_waiting).unwrap().is_some()
         });
         assert!(acceptor.next(Instant::now() + Duration::from_millis(300)).is_none());
         assert_eq!(acceptor.active.load(Ordering::Relaxed), MAX_HANDSHAKES);

@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 64;
 pub(crate) type Hash = [u8; HASH_BYTES];
 
 /// Returns the authentication code of a message that consists of `parts`. The code covers the length of each part.
-pub(crate) fn code(secret: &str, parts: &[&[u8]]) -> Hash {
+pub(crate) fn authentication_code(secret: &str, parts: &[&[u8]]) -> Hash {
     let mut message = Vec::new();
     for part in parts {
         message.extend((part.len() as u64).to_le_bytes());
@@ -35,17 +35,17 @@ fn hmac(secret: &[u8], message: &[u8]) -> Hash {
 }
 
 /// Returns whether two codes are equal, in a time that does not depend on their bytes.
-pub(crate) fn is_equal(a: &Hash, b: &Hash) -> bool {
+pub(crate) fn is_equal_in_constant_time(a: &Hash, b: &Hash) -> bool {
     std::hint::black_box(a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b))) == 0
 }
 
 /// Returns a nonce, a number that is used only once. A nonce need not be secret.
 pub(crate) fn nonce() -> Hash {
-    static DRAWN: AtomicU64 = AtomicU64::new(0);
+    static NONCE_COUNT: AtomicU64 = AtomicU64::new(0);
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let random = [RandomState::new().hash_one("nonce"), RandomState::new().hash_one(time)];
     let mut hash = Sha256::new().chain_update(time.to_le_bytes()).chain_update(std::process::id().to_le_bytes());
-    for word in random.into_iter().chain([DRAWN.fetch_add(1, Ordering::Relaxed)]) {
+    for word in random.into_iter().chain([NONCE_COUNT.fetch_add(1, Ordering::Relaxed)]) {
         hash.update(word.to_le_bytes());
     }
     hash.finalize().into()
@@ -67,9 +67,14 @@ mod tests {
 
     #[test]
     fn codes_depend_on_the_secret_and_on_each_part() {
-        let codes = [code("a", &[b"bc", b"d"]), code("a", &[b"b", b"cd"]), code("b", &[b"bc", b"d"]), code("", &[b"bc", b"d"])];
+        let codes = [
+            authentication_code("a", &[b"bc", b"d"]),
+            authentication_code("a", &[b"b", b"cd"]),
+            authentication_code("b", &[b"bc", b"d"]),
+            authentication_code("", &[b"bc", b"d"]),
+        ];
         for (n, a) in codes.iter().enumerate() {
-            assert!(codes.iter().enumerate().all(|(m, b)| is_equal(a, b) == (n == m)));
+            assert!(codes.iter().enumerate().all(|(m, b)| is_equal_in_constant_time(a, b) == (n == m)));
         }
         assert_ne!(nonce(), nonce());
     }

@@ -4,7 +4,7 @@ use cuprum_core::Device;
 use cuprum_core::device::collectives::CollectiveLibrary;
 use cuprum_core::settings::mesh::MeshEngine;
 
-use crate::processes::handshake::Offer;
+use crate::processes::handshake::LibraryOffer;
 
 /// The communication engine of a mesh over several processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,23 +15,23 @@ pub(crate) enum EngineChoice {
     Library { name: String, id: Vec<u8> },
 }
 
-/// Returns the [`Offer`] of a rank on `device`. Loads the communication library of the device, unless `setting` selects TCP.
-pub(crate) fn offer_of(device: Device, setting: MeshEngine) -> Offer {
+/// Returns the [`LibraryOffer`] of a rank on `device`. Loads the communication library of the device, unless `setting` selects TCP.
+pub(crate) fn offer_of(device: Device, setting: MeshEngine) -> LibraryOffer {
     let kind = device.kind().name();
-    let none = |detail: String| Offer { kind: kind.into(), detail, ..Offer::default() };
+    let none = |detail: String| LibraryOffer { kind: kind.into(), detail, ..LibraryOffer::default() };
     if setting == MeshEngine::Tcp {
         return none("CUPRUM_MESH_ENGINE is tcp".into());
     }
     let Some(library) = CollectiveLibrary::of_kind(kind) else { return none(format!("devices of kind {kind} have no such library")) };
     let device_id = || (library.device_id)(device).map_err(|e| e.to_string());
     match (library.load)().and_then(|version| Ok((version, device_id()?))) {
-        Ok((detail, device_id)) => Offer { kind: kind.into(), library: library.name.into(), detail, device_id },
+        Ok((detail, device_id)) => LibraryOffer { kind: kind.into(), library: library.name.into(), detail, device_id },
         Err(reason) => none(reason),
     }
 }
 
 /// Returns why the ranks with these offers cannot use a communication library, or `None` if they can.
-pub(crate) fn obstacle(offers: &[Offer]) -> Option<String> {
+pub(crate) fn library_obstacle(offers: &[LibraryOffer]) -> Option<String> {
     let first = offers.first()?;
     for (rank, offer) in offers.iter().enumerate() {
         if offer.library.is_empty() {
@@ -48,8 +48,8 @@ pub(crate) fn obstacle(offers: &[Offer]) -> Option<String> {
 }
 
 /// Returns the communication engine that all ranks can use, given their offers by rank.
-pub(crate) fn choose(offers: &[Offer]) -> EngineChoice {
-    if let Some(reason) = obstacle(offers) {
+pub(crate) fn choose(offers: &[LibraryOffer]) -> EngineChoice {
+    if let Some(reason) = library_obstacle(offers) {
         return EngineChoice::Tcp { reason };
     }
     let library = offers.first().and_then(|offer| CollectiveLibrary::of_kind(&offer.kind));
@@ -64,18 +64,18 @@ pub(crate) fn choose(offers: &[Offer]) -> EngineChoice {
 mod tests {
     use super::*;
 
-    fn offer(id: u8) -> Offer {
-        Offer { kind: "gpu".into(), library: "lib".into(), detail: "2.1".into(), device_id: vec![id] }
+    fn offer(id: u8) -> LibraryOffer {
+        LibraryOffer { kind: "gpu".into(), library: "lib".into(), detail: "2.1".into(), device_id: vec![id] }
     }
 
     #[test]
     fn a_library_needs_equal_versions_and_different_devices() {
-        let reason = |offers: &[Offer]| obstacle(offers).unwrap_or_default();
+        let reason = |offers: &[LibraryOffer]| library_obstacle(offers).unwrap_or_default();
         assert_eq!(reason(&[offer(1), offer(2)]), "");
         assert_eq!(reason(&[offer(1), offer(2), offer(1)]), "ranks 0 and 2 are on the same device");
-        let missing = Offer { library: String::new(), detail: "libx.so is missing".into(), ..offer(2) };
+        let missing = LibraryOffer { library: String::new(), detail: "libx.so is missing".into(), ..offer(2) };
         assert_eq!(reason(&[offer(1), missing.clone()]), "rank 1: libx.so is missing");
-        assert_eq!(reason(&[offer(1), Offer { detail: "2.2".into(), ..offer(2) }]), "rank 1 has lib 2.2, rank 0 has lib 2.1");
+        assert_eq!(reason(&[offer(1), LibraryOffer { detail: "2.2".into(), ..offer(2) }]), "rank 1 has lib 2.2, rank 0 has lib 2.1");
         assert_eq!(choose(&[missing]), EngineChoice::Tcp { reason: "rank 0: libx.so is missing".into() });
         let unknown = EngineChoice::Tcp { reason: "rank 0: the library is not registered".into() };
         assert_eq!(choose(&[offer(1), offer(2)]), unknown);

@@ -8,21 +8,23 @@ use std::time::Duration;
 
 use cuprum_core::{Error, Result};
 
-use crate::processes::authentication::{HASH_BYTES, Hash, code, is_equal, nonce};
-use crate::processes::wire::{Decoder, Encoder, KeepWaiting, MAX_TEXT, WireError, read_full, read_message, write_full, write_message};
+use crate::processes::authentication::{HASH_BYTES, Hash, authentication_code, is_equal_in_constant_time, nonce};
+use crate::processes::wire::{
+    Decoder, Encoder, KeepWaiting, MAX_TEXT_BYTES, WireError, read_full, read_message, write_full, write_message,
+};
 
 const MAGIC: &[u8; 8] = b"cuprumsh";
 /// Version of the messages in this module and of the frames between processes.
-const PROTOCOL: u16 = 1;
+const PROTOCOL_VERSION: u16 = 1;
 const HEADER_BYTES: usize = 8 + 2 + HASH_BYTES;
 /// Time between two attempts to connect to another rank.
 pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(25);
 /// Largest greeting in bytes.
-const MAX_GREETING: usize = 6 * MAX_TEXT;
+const MAX_GREETING_BYTES: usize = 6 * MAX_TEXT_BYTES;
 
 /// The use of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum ConnectionPurpose {
     /// Joining the mesh at rank 0.
     Join,
     /// Announcements of exchanges, and failures.
@@ -33,7 +35,7 @@ pub(crate) enum Purpose {
 
 /// The communication library by which a rank can exchange data between devices, or the reason why the rank cannot use one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct LibraryOffer {
     /// Kind of the rank's device.
     pub kind: String,
     /// Name of the communication library. Empty if the rank cannot use such a library.
@@ -52,15 +54,15 @@ pub(crate) struct Greeting {
     /// Number of ranks of the mesh.
     pub size: usize,
     pub rank: usize,
-    pub purpose: Purpose,
+    pub purpose: ConnectionPurpose,
     /// Port at which the rank accepts connections of higher ranks.
     pub port: u16,
-    pub offer: Offer,
+    pub offer: LibraryOffer,
 }
 
 impl Greeting {
     fn encode(&self) -> Vec<u8> {
-        let Offer { kind, library, detail, device_id } = &self.offer;
+        let LibraryOffer { kind, library, detail, device_id } = &self.offer;
         let fields = Encoder::default().text(&self.version).u64(self.size as u64).u64(self.rank as u64).u8(self.purpose as u8);
         fields.u64(u64::from(self.port)).text(kind).text(library).text(detail).bytes(device_id).0
     }
@@ -69,9 +71,11 @@ impl Greeting {
         let mut fields = Decoder(bytes);
         let (version, size, rank) = (fields.text()?, fields.index()?, fields.index()?);
         let code = fields.u8()?;
-        let purpose = [Purpose::Join, Purpose::Control, Purpose::Data].into_iter().find(|p| *p as u8 == code)?;
+        let purpose =
+            [ConnectionPurpose::Join, ConnectionPurpose::Control, ConnectionPurpose::Data].into_iter().find(|p| *p as u8 == code)?;
         let port = u16::try_from(fields.u64()?).ok()?;
-        let offer = Offer { kind: fields.text()?, library: fields.text()?, detail: fields.text()?, device_id: fields.bytes()?.to_vec() };
+        let offer =
+            LibraryOffer { kind: fields.text()?, library: fields.text()?, detail: fields.text()?, device_id: fields.bytes()?.to_vec() };
         Some(Greeting { version, size, rank, purpose, port, offer })
     }
 }
@@ -95,7 +99,7 @@ pub(crate) struct Session {
 
 impl Session {
     fn reply_code(&self, status: Status, body: &[u8]) -> Hash {
-        code(&self.secret, &[b"reply", &self.nonces[0], &self.nonces[1], &[status as u8], body])
+        authentication_code(&self.secret, &[b"reply", &self.nonces[0], &self.nonces[1], &[status as u8], body])
     }
 
     fn reply(&self, stream: &TcpStream, status: Status, body: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
@@ -122,11 +126,11 @@ impl Session {
     pub fn await_reply(&self, stream: &TcpStream, server: usize, limit: usize, keep_waiting: KeepWaiting) -> Result<Vec<u8>> {
         let of_server = |message: String| Error::Rank { op: "mesh", rank: server, message };
         let (mut status, mut code) = ([0], [0; HASH_BYTES]);
-        read_full(stream, &mut status, keep_waiting).map_err(|e| e.of_rank(server))?;
-        read_full(stream, &mut code, keep_waiting).map_err(|e| e.of_rank(server))?;
-        let body = read_message(stream, limit, keep_waiting).map_err(|e| e.of_rank(server))?;
+        read_full(stream, &mut status, keep_waiting).map_err(|e| e.into_rank_error(server))?;
+        read_full(stream, &mut code, keep_waiting).map_err(|e| e.into_rank_error(server))?;
+        let body = read_message(stream, limit, keep_waiting).map_err(|e| e.into_rank_error(server))?;
         let status = [Status::Accepted, Status::Refused, Status::WrongSecret].into_iter().find(|s| *s as u8 == status[0]);
-        let status = status.filter(|s| *s == Status::WrongSecret || is_equal(&code, &self.reply_code(*s, &body)));
+        let status = status.filter(|s| *s == Status::WrongSecret || is_equal_in_constant_time(&code, &self.reply_code(*s, &body)));
         match status {
             Some(Status::Accepted) => Ok(body),
             Some(Status::Refused) => {
@@ -141,7 +145,7 @@ impl Session {
 }
 
 fn header(nonce: &Hash) -> Vec<u8> {
-    [&MAGIC[..], &PROTOCOL.to_le_bytes(), nonce].concat()
+    [&MAGIC[..], &PROTOCOL_VERSION.to_le_bytes(), nonce].concat()
 }
 
 /// Reads the magic number, the protocol version and the nonce of the other side.
@@ -153,9 +157,9 @@ fn read_header(stream: &TcpStream, keep_waiting: KeepWaiting) -> Result<Hash, Wi
     if magic != MAGIC {
         return Err(WireError::Fault("is not a process of a mesh".into()));
     }
-    if protocol != PROTOCOL.to_le_bytes() {
+    if protocol != PROTOCOL_VERSION.to_le_bytes() {
         let other = u16::from_le_bytes([protocol[0], protocol[1]]);
-        return Err(WireError::Fault(format!("has version {other} of the mesh protocol, not {PROTOCOL}")));
+        return Err(WireError::Fault(format!("has version {other} of the mesh protocol, not {PROTOCOL_VERSION}")));
     }
     nonce.try_into().map_err(|_| WireError::Fault("sends a short nonce".into()))
 }
@@ -164,7 +168,7 @@ fn read_header(stream: &TcpStream, keep_waiting: KeepWaiting) -> Result<Hash, Wi
 ///
 /// Returns `None` if the other side closes the connection before it has sent its header, for example because it lacks a thread. The
 /// caller connects again.
-pub(crate) fn introduce(
+pub(crate) fn send_greeting(
     stream: &TcpStream,
     secret: &str,
     server: usize,
@@ -176,15 +180,15 @@ pub(crate) fn introduce(
             std::thread::sleep(RETRY_INTERVAL);
             return keep_waiting(RETRY_INTERVAL).map(|()| None);
         }
-        received => received.map_err(|e| e.of_rank(server))?,
+        received => received.map_err(|e| e.into_rank_error(server))?,
     };
     let nonces = [received, nonce()];
     let body = greeting.encode();
-    let code = code(secret, &[b"greeting", &nonces[0], &nonces[1], &body]);
-    for bytes in [&header(&nonces[1])[..], &code] {
-        write_full(stream, bytes, keep_waiting).map_err(|e| e.of_rank(server))?;
+    let authentication_code = authentication_code(secret, &[b"greeting", &nonces[0], &nonces[1], &body]);
+    for bytes in [&header(&nonces[1])[..], &authentication_code] {
+        write_full(stream, bytes, keep_waiting).map_err(|e| e.into_rank_error(server))?;
     }
-    write_message(stream, &body, keep_waiting).map_err(|e| e.of_rank(server))?;
+    write_message(stream, &body, keep_waiting).map_err(|e| e.into_rank_error(server))?;
     Ok(Some(Session { secret: secret.into(), nonces }))
 }
 
@@ -192,14 +196,14 @@ pub(crate) fn introduce(
 ///
 /// # Errors
 /// The connection closes, does not follow the mesh protocol, or has a different secret.
-pub(crate) fn receive(stream: &TcpStream, secret: &str, keep_waiting: KeepWaiting) -> Result<(Greeting, Session), WireError> {
+pub(crate) fn receive_greeting(stream: &TcpStream, secret: &str, keep_waiting: KeepWaiting) -> Result<(Greeting, Session), WireError> {
     let own = nonce();
     write_full(stream, &header(&own), keep_waiting)?;
     let session = Session { secret: secret.into(), nonces: [own, read_header(stream, keep_waiting)?] };
     let mut sent = [0; HASH_BYTES];
     read_full(stream, &mut sent, keep_waiting)?;
-    let body = read_message(stream, MAX_GREETING, keep_waiting)?;
-    if !is_equal(&sent, &code(secret, &[b"greeting", &session.nonces[0], &session.nonces[1], &body])) {
+    let body = read_message(stream, MAX_GREETING_BYTES, keep_waiting)?;
+    if !is_equal_in_constant_time(&sent, &authentication_code(secret, &[b"greeting", &session.nonces[0], &session.nonces[1], &body])) {
         session.reply(stream, Status::WrongSecret, &[], keep_waiting)?;
         return Err(WireError::Fault("has another secret".into()));
     }
@@ -213,8 +217,8 @@ mod tests {
 
     #[test]
     fn greetings_are_read_as_written() {
-        let offer = Offer { kind: "cuda".into(), library: "nccl".into(), detail: "2.28.3".into(), device_id: vec![1, 2] };
-        let greeting = Greeting { version: "1.2.3".into(), size: 4, rank: 3, purpose: Purpose::Data, port: 99, offer };
+        let offer = LibraryOffer { kind: "cuda".into(), library: "nccl".into(), detail: "2.28.3".into(), device_id: vec![1, 2] };
+        let greeting = Greeting { version: "1.2.3".into(), size: 4, rank: 3, purpose: ConnectionPurpose::Data, port: 99, offer };
         let bytes = greeting.encode();
         assert_eq!(Greeting::decode(&bytes), Some(greeting));
         (0..bytes.len()).for_each(|end| assert_eq!(Greeting::decode(&bytes[..end]), None));

@@ -15,7 +15,7 @@ const MAX_STORED_ROUNDS: usize = 256;
 
 /// The description of one exchange that each rank announces to all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Round {
+pub(crate) struct ExchangeRound {
     /// Number of the exchange, counted from 1.
     pub number: u64,
     /// Digest of this exchange and of all before it.
@@ -29,7 +29,7 @@ pub(crate) struct Round {
 /// Size of an encoded round in bytes.
 pub(crate) const ROUND_BYTES: usize = 21;
 
-impl Round {
+impl ExchangeRound {
     /// Encodes the round as the bytes of an announcement.
     pub fn encode(&self) -> [u8; ROUND_BYTES] {
         let mut bytes = [0; ROUND_BYTES];
@@ -41,9 +41,9 @@ impl Round {
     }
 
     /// Decodes the bytes of an announcement.
-    pub fn decode(bytes: &[u8; ROUND_BYTES]) -> Round {
+    pub fn decode(bytes: &[u8; ROUND_BYTES]) -> ExchangeRound {
         let word = |range: Range<usize>| bytes[range].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        Round { number: word(0..8), digest: word(8..16), transfers: word(16..20) as u32, dtype: bytes[20] }
+        ExchangeRound { number: word(0..8), digest: word(8..16), transfers: word(16..20) as u32, dtype: bytes[20] }
     }
 
     /// Returns a description for error messages, such as `2 pieces of float32`.
@@ -54,23 +54,23 @@ impl Round {
 }
 
 /// The latest exchanges of this rank, and announcements by other ranks of exchanges that this rank has not begun.
-pub(crate) struct Ledger {
-    last: Round,
-    own: VecDeque<Round>,
+pub(crate) struct ExchangeLedger {
+    last: ExchangeRound,
+    own: VecDeque<ExchangeRound>,
     /// Announcements by rank.
-    ahead: Vec<VecDeque<Round>>,
+    ahead: Vec<VecDeque<ExchangeRound>>,
 }
 
-impl Ledger {
+impl ExchangeLedger {
     /// Returns a ledger without exchanges for a mesh of `size` ranks.
-    pub fn new(size: usize) -> Ledger {
-        let last = Round { number: 0, digest: 0, transfers: 0, dtype: 0 };
-        Ledger { last, own: VecDeque::new(), ahead: vec![VecDeque::new(); size] }
+    pub fn new(size: usize) -> ExchangeLedger {
+        let last = ExchangeRound { number: 0, digest: 0, transfers: 0, dtype: 0 };
+        ExchangeLedger { last, own: VecDeque::new(), ahead: vec![VecDeque::new(); size] }
     }
 
     /// Begins an exchange of this rank, and compares it with the announcements of other ranks. Returns the description of the exchange.
     /// Also returns the first rank whose announcement differs, with an error message.
-    pub fn begin(&mut self, dtype: DType, transfers: &[Transfer]) -> (Round, Option<(usize, String)>) {
+    pub fn begin(&mut self, dtype: DType, transfers: &[Transfer]) -> (ExchangeRound, Option<(usize, String)>) {
         let mut hash = FxHasher::default();
         let dtype = DType::ALL.iter().position(|d| *d == dtype).unwrap_or(usize::from(u8::MAX)) as u8;
         hash.write_u64(self.last.digest);
@@ -80,7 +80,7 @@ impl Ledger {
             transfer.shape.iter().for_each(|n| hash.write_usize(*n));
         }
         let count = u32::try_from(transfers.len()).unwrap_or(u32::MAX);
-        let round = Round { number: self.last.number + 1, digest: hash.finish(), transfers: count, dtype };
+        let round = ExchangeRound { number: self.last.number + 1, digest: hash.finish(), transfers: count, dtype };
         self.last = round;
         push(&mut self.own, round);
         let mut fault = None;
@@ -95,7 +95,7 @@ impl Ledger {
 
     /// Compares an announcement by `rank` with this rank's exchange of the same number, or stores it until this rank begins that exchange.
     /// Returns a message if the two differ.
-    pub fn add_announcement(&mut self, rank: usize, round: Round) -> Option<String> {
+    pub fn add_announcement(&mut self, rank: usize, round: ExchangeRound) -> Option<String> {
         if round.number > self.last.number {
             push(self.ahead.get_mut(rank)?, round);
             return None;
@@ -104,7 +104,7 @@ impl Ledger {
     }
 }
 
-fn push(rounds: &mut VecDeque<Round>, round: Round) {
+fn push(rounds: &mut VecDeque<ExchangeRound>, round: ExchangeRound) {
     if rounds.len() == MAX_STORED_ROUNDS {
         rounds.pop_front();
     }
@@ -112,7 +112,7 @@ fn push(rounds: &mut VecDeque<Round>, round: Round) {
 }
 
 /// Returns an error message if `own` and `other` have the same number but differ, or `None` otherwise.
-pub(crate) fn describe_difference(own: &Round, other: &Round) -> Option<String> {
+pub(crate) fn describe_difference(own: &ExchangeRound, other: &ExchangeRound) -> Option<String> {
     (own.number == other.number && own != other).then(|| {
         let (own_text, other_text) = (own.describe(), other.describe());
         let contents = if own_text == other_text { "other pieces than".into() } else { format!("{other_text} instead of") };
@@ -130,14 +130,14 @@ mod tests {
 
     #[test]
     fn announcements_are_read_as_written() {
-        let round = Round { number: 1 << 40, digest: u64::MAX - 7, transfers: 0x1234_5678, dtype: 9 };
-        assert_eq!(Round::decode(&round.encode()), round);
+        let round = ExchangeRound { number: 1 << 40, digest: u64::MAX - 7, transfers: 0x1234_5678, dtype: 9 };
+        assert_eq!(ExchangeRound::decode(&round.encode()), round);
     }
 
     #[test]
     fn other_programs_are_found_before_and_after_this_rank_reaches_them() {
         let pieces = [transfer(0, 1, 5), transfer(1, 0, 5)];
-        let [mut own, mut same, mut other] = [(); 3].map(|()| Ledger::new(3));
+        let [mut own, mut same, mut other] = [(); 3].map(|()| ExchangeLedger::new(3));
         for n in 0..2 * MAX_STORED_ROUNDS {
             let (round, fault) = own.begin(DType::F32, &pieces);
             assert_eq!((round.number, fault), (n as u64 + 1, None));

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use cuprum_core::settings::mesh::{ADDRESS_VARIABLE, SECRET_VARIABLE};
 use cuprum_core::{Error, Result};
 
-use crate::processes::acceptor::{Acceptor, Incoming};
+use crate::processes::acceptor::{Acceptor, IncomingConnection};
 use crate::processes::engine_choice::{EngineChoice, choose};
-use crate::processes::handshake::{Greeting, Offer, Purpose, RETRY_INTERVAL, Session, introduce};
-use crate::processes::wire::{Decoder, Encoder, MAX_TEXT, connect_within, keep_waiting_until};
+use crate::processes::handshake::{ConnectionPurpose, Greeting, LibraryOffer, RETRY_INTERVAL, Session, send_greeting};
+use crate::processes::wire::{Decoder, Encoder, MAX_TEXT_BYTES, connect_within, keep_waiting_until};
 
 /// Additional time that ranks other than 0 wait, so that they receive the error of rank 0.
-const EXTRA_WAIT: Duration = Duration::from_secs(2);
+const EXTRA_FOLLOWER_WAIT: Duration = Duration::from_secs(2);
 
 /// The properties with which this process joins a mesh.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct JoiningProcess {
     pub timeout: Duration,
     /// Version of this crate.
     pub version: String,
-    pub offer: Offer,
+    pub offer: LibraryOffer,
     /// A random number. On every rank, the number of rank 0 seeds the random generators for which the user sets no seed.
     pub entropy: u64,
 }
@@ -44,8 +44,8 @@ pub(crate) struct RendezvousResult {
 
 impl JoiningProcess {
     /// Returns the greeting of a connection to another rank.
-    pub fn greeting(&self, purpose: Purpose, port: u16) -> Greeting {
-        let offer = if purpose == Purpose::Join { self.offer.clone() } else { Offer::default() };
+    pub fn greeting(&self, purpose: ConnectionPurpose, port: u16) -> Greeting {
+        let offer = if purpose == ConnectionPurpose::Join { self.offer.clone() } else { LibraryOffer::default() };
         Greeting { version: self.version.clone(), size: self.size, rank: self.rank, purpose, port, offer }
     }
 
@@ -73,8 +73,8 @@ impl JoiningProcess {
 ///
 /// # Errors
 /// [`Error::Rank`] for a rank that does not join in time, joins twice, or has a different version, number of ranks or secret.
-pub(crate) fn meet(candidate: &JoiningProcess) -> Result<RendezvousResult> {
-    if candidate.rank == 0 { lead(candidate) } else { follow(candidate) }
+pub(crate) fn run_rendezvous(candidate: &JoiningProcess) -> Result<RendezvousResult> {
+    if candidate.rank == 0 { run_as_rank_0(candidate) } else { run_as_other_rank(candidate) }
 }
 
 /// Listens at the address of rank 0. If this machine does not have the address, listens at the same port on all addresses of the machine.
@@ -96,10 +96,10 @@ fn listen(candidate: &JoiningProcess) -> Result<TcpListener> {
     }
 }
 
-fn lead(candidate: &JoiningProcess) -> Result<RendezvousResult> {
+fn run_as_rank_0(candidate: &JoiningProcess) -> Result<RendezvousResult> {
     let acceptor = Acceptor::new(listen(candidate)?, candidate.secret())?;
     let end = Instant::now() + candidate.timeout;
-    let mut joined: Vec<Option<Incoming>> = (1..candidate.size).map(|_| None).collect();
+    let mut joined: Vec<Option<IncomingConnection>> = (1..candidate.size).map(|_| None).collect();
     let failure = loop {
         let missing: Vec<usize> = (1..candidate.size).filter(|rank| joined[rank - 1].is_none()).collect();
         let Some(&first) = missing.first() else { break None };
@@ -115,22 +115,22 @@ fn lead(candidate: &JoiningProcess) -> Result<RendezvousResult> {
         joined[rank - 1] = Some(incoming);
     };
     if let Some((rank, message, last)) = failure {
-        let mut keep_waiting = keep_waiting_until(Instant::now() + EXTRA_WAIT, 0, || "took too long".into());
+        let mut keep_waiting = keep_waiting_until(Instant::now() + EXTRA_FOLLOWER_WAIT, 0, || "took too long".into());
         for incoming in joined.iter().flatten().chain(&last) {
             // Errors are ignored: without this message, the other process sees a closed connection.
             let _ = incoming.session.refuse(&incoming.stream, rank, &message, &mut keep_waiting);
         }
         return Err(Error::Rank { op: "mesh", rank, message });
     }
-    let joined: Vec<Incoming> = joined.into_iter().flatten().collect();
-    let offers: Vec<Offer> = std::iter::once(&candidate.offer).chain(joined.iter().map(|i| &i.greeting.offer)).cloned().collect();
+    let joined: Vec<IncomingConnection> = joined.into_iter().flatten().collect();
+    let offers: Vec<LibraryOffer> = std::iter::once(&candidate.offer).chain(joined.iter().map(|i| &i.greeting.offer)).cloned().collect();
     let engine = choose(&offers);
     let addresses: Vec<SocketAddr> = joined.iter().map(|i| SocketAddr::new(i.address.ip(), i.greeting.port)).collect();
     let message = encode(&engine, candidate.entropy, &addresses);
     for incoming in &joined {
         let rank = incoming.greeting.rank;
-        let mut keep_waiting = keep_waiting_until(end + EXTRA_WAIT, rank, || "does not receive the addresses of the ranks".into());
-        incoming.session.accept(&incoming.stream, &message, &mut keep_waiting).map_err(|e| e.of_rank(rank))?;
+        let mut keep_waiting = keep_waiting_until(end + EXTRA_FOLLOWER_WAIT, rank, || "does not receive the addresses of the ranks".into());
+        incoming.session.accept(&incoming.stream, &message, &mut keep_waiting).map_err(|e| e.into_rank_error(rank))?;
     }
     Ok(RendezvousResult { engine, entropy: candidate.entropy, addresses: Vec::new(), acceptor })
 }
@@ -150,25 +150,25 @@ fn greeting_fault(candidate: &JoiningProcess, greeting: &Greeting, has_joined: i
     if *rank == 0 || has_joined(*rank) {
         return Some("exists twice".into());
     }
-    (greeting.purpose != Purpose::Join).then(|| "connects before it has joined".into())
+    (greeting.purpose != ConnectionPurpose::Join).then(|| "connects before it has joined".into())
 }
 
-fn follow(candidate: &JoiningProcess) -> Result<RendezvousResult> {
+fn run_as_other_rank(candidate: &JoiningProcess) -> Result<RendezvousResult> {
     let addresses = candidate.resolve()?;
     let end = Instant::now() + candidate.timeout;
     let late = || format!("has not answered within {} s", candidate.timeout.as_secs());
-    let mut keep_waiting = keep_waiting_until(end + EXTRA_WAIT, 0, late);
+    let mut keep_waiting = keep_waiting_until(end + EXTRA_FOLLOWER_WAIT, 0, late);
     let (stream, acceptor, session): (TcpStream, Acceptor, Session) = loop {
         let stream = connect_with_retries(candidate, &addresses, end)?;
         // Higher ranks reach this rank at the address that it uses to connect to rank 0.
         let local = stream.local_addr().and_then(|own| TcpListener::bind(SocketAddr::new(own.ip(), 0)));
         let acceptor = Acceptor::new(local.map_err(|e| Error::system("mesh listener", e))?, candidate.secret())?;
-        let greeting = candidate.greeting(Purpose::Join, acceptor.port()?);
-        if let Some(session) = introduce(&stream, candidate.secret(), 0, &greeting, &mut keep_waiting)? {
+        let greeting = candidate.greeting(ConnectionPurpose::Join, acceptor.port()?);
+        if let Some(session) = send_greeting(&stream, candidate.secret(), 0, &greeting, &mut keep_waiting)? {
             break (stream, acceptor, session);
         }
     };
-    let reply = session.await_reply(&stream, 0, 4 * MAX_TEXT + candidate.size * MAX_TEXT / 8, &mut keep_waiting)?;
+    let reply = session.await_reply(&stream, 0, 4 * MAX_TEXT_BYTES + candidate.size * MAX_TEXT_BYTES / 8, &mut keep_waiting)?;
     let leader = stream.peer_addr().map_err(|e| Error::system("mesh connection", e))?;
     let decoded = decode(&reply, candidate.size);
     let (engine, entropy, others) =

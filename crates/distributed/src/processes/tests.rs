@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use cuprum_backend_cpu as _;
 use cuprum_core::{DType, Device, Error, NdArray, Result};
 
-use crate::engines::{Engine, Pieces, Tcp, Transfer};
+use crate::engines::{Engine, PieceEndpoint, Tcp, Transfer};
 use crate::processes::engine_choice::{EngineChoice, offer_of};
-use crate::processes::links::connect;
-use crate::processes::rendezvous::{JoiningProcess, meet};
+use crate::processes::rank_connections::connect;
+use crate::processes::rendezvous::{JoiningProcess, run_rendezvous};
 use crate::processes::world::World;
 
 /// Returns the address of a port that was free a moment ago.
@@ -44,7 +44,7 @@ struct Rank {
 
 impl Rank {
     fn join(candidate: &JoiningProcess) -> Result<Rank> {
-        let meeting = meet(candidate)?;
+        let meeting = run_rendezvous(candidate)?;
         assert_eq!(meeting.entropy, 0);
         let EngineChoice::Tcp { reason } = &meeting.engine else { panic!("the host has no library") };
         let world = World::start(candidate.rank, candidate.size, candidate.timeout, connect(candidate, &meeting)?)?;
@@ -75,17 +75,17 @@ struct Numbers<'a> {
     received: Vec<(usize, NdArray)>,
 }
 
-impl Pieces for Numbers<'_> {
+impl PieceEndpoint for Numbers<'_> {
     fn piece(&mut self, transfer: usize) -> Result<NdArray> {
         let first = (1000 * self.own + self.transfers[transfer].to) as f64;
         NdArray::from_vec((0..self.values).map(|n| first + n as f64).collect::<Vec<_>>(), self.values)
     }
 
-    fn sent(&mut self) -> Result<()> {
+    fn on_all_sent(&mut self) -> Result<()> {
         Ok(())
     }
 
-    fn received(&mut self, transfer: usize, array: NdArray) -> Result<()> {
+    fn on_received(&mut self, transfer: usize, array: NdArray) -> Result<()> {
         self.received.push((transfer, array));
         Ok(())
     }

@@ -27,7 +27,7 @@ pub(crate) enum WireError {
 
 impl WireError {
     /// Converts this to an error. `rank` is the rank of the other process.
-    pub fn of_rank(self, rank: usize) -> Error {
+    pub fn into_rank_error(self, rank: usize) -> Error {
         match self {
             WireError::Closed(message) | WireError::Fault(message) => Error::Rank { op: "mesh", rank, message },
             WireError::Stopped(error) => error,
@@ -69,17 +69,17 @@ pub(crate) fn connect_within(address: &SocketAddr, limit: Duration) -> std::io::
 
 /// Fills `out` from the stream.
 pub(crate) fn read_full(mut stream: &TcpStream, out: &mut [u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
-    transfer(out.len(), keep_waiting, |done| stream.read(&mut out[done..]))
+    transfer_all(out.len(), keep_waiting, |done| stream.read(&mut out[done..]))
 }
 
 /// Writes all of `bytes` to the stream.
 pub(crate) fn write_full(mut stream: &TcpStream, bytes: &[u8], keep_waiting: KeepWaiting) -> Result<(), WireError> {
-    transfer(bytes.len(), keep_waiting, |done| stream.write(&bytes[done..]))
+    transfer_all(bytes.len(), keep_waiting, |done| stream.write(&bytes[done..]))
 }
 
 /// Calls `step` with the number of bytes transferred so far, until this number is `len`. `step` returns the number of bytes that it has
 /// transferred.
-fn transfer(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usize) -> std::io::Result<usize>) -> Result<(), WireError> {
+fn transfer_all(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usize) -> std::io::Result<usize>) -> Result<(), WireError> {
     let (mut done, mut last) = (0, Instant::now());
     while done < len {
         match step(done) {
@@ -125,7 +125,7 @@ pub(crate) fn read_message(stream: &TcpStream, limit: usize, keep_waiting: KeepW
 }
 
 /// Maximum size of a text in a message, in bytes.
-pub(crate) const MAX_TEXT: usize = 1000;
+pub(crate) const MAX_TEXT_BYTES: usize = 1000;
 
 /// Writes the fields of a message.
 #[derive(Default)]
@@ -144,17 +144,17 @@ impl Encoder {
         self
     }
 
-    /// Appends the length of `bytes`, then `bytes`. Bytes after the first [`MAX_TEXT`] are left out.
+    /// Appends the length of `bytes`, then `bytes`. Bytes after the first [`MAX_TEXT_BYTES`] are left out.
     pub fn bytes(mut self, bytes: &[u8]) -> Encoder {
-        let bytes = &bytes[..bytes.len().min(MAX_TEXT)];
+        let bytes = &bytes[..bytes.len().min(MAX_TEXT_BYTES)];
         self.0.extend((bytes.len() as u16).to_le_bytes());
         self.0.extend(bytes);
         self
     }
 
-    /// Appends text, shortened to [`MAX_TEXT`] bytes.
+    /// Appends text, shortened to [`MAX_TEXT_BYTES`] bytes.
     pub fn text(self, text: &str) -> Encoder {
-        let end = (0..=text.len().min(MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let end = (0..=text.len().min(MAX_TEXT_BYTES)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         self.bytes(&text.as_bytes()[..end])
     }
 }
@@ -202,11 +202,11 @@ mod tests {
 
     #[test]
     fn messages_end_where_their_fields_end() {
-        let long = "é".repeat(MAX_TEXT);
+        let long = "é".repeat(MAX_TEXT_BYTES);
         let message = Encoder::default().u8(7).u64(1 << 40).text("rank").text(&long).0;
         let mut decoder = Decoder(&message);
         assert_eq!((decoder.u8(), decoder.index(), decoder.text()), (Some(7), Some(1 << 40), Some("rank".into())));
-        assert_eq!(decoder.text().map(|text| text.len()), Some(MAX_TEXT));
+        assert_eq!(decoder.text().map(|text| text.len()), Some(MAX_TEXT_BYTES));
         assert_eq!((decoder.u8(), decoder.u64(), decoder.bytes()), (None, None, None));
         assert_eq!(Decoder(&message[..5]).u64().and(Decoder(&message[..5]).text()), None);
         // A length beyond the end of the message is no field.
@@ -227,7 +227,7 @@ mod tests {
         let end = Instant::now() + Duration::from_millis(30);
         let late = read_full(&reader, &mut [0], &mut keep_waiting_until(end, 4, || "is late".into())).unwrap_err();
         assert_eq!(late.text(), "is late");
-        assert_eq!(late.of_rank(1).to_string(), "[mesh] rank 4 is late");
+        assert_eq!(late.into_rank_error(1).to_string(), "[mesh] rank 4 is late");
         let slow = std::thread::spawn(move || {
             for _ in 0..40 {
                 write_full(&writer, &[0], &mut |_| Ok(())).unwrap();
@@ -238,7 +238,7 @@ mod tests {
         read_full(&reader, &mut [0; 40], &mut keep_waiting_until(end, 4, || "is late".into())).unwrap_err();
         slow.join().unwrap();
         while read_full(&reader, &mut [0], &mut forever).is_ok() {}
-        let closed = read_full(&reader, &mut [0], &mut forever).unwrap_err().of_rank(1);
+        let closed = read_full(&reader, &mut [0], &mut forever).unwrap_err().into_rank_error(1);
         assert!(closed.to_string().starts_with("[mesh] rank 1 closed its connection"), "{closed}");
     }
 

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use cuprum_core::{DType, Error, Result};
 
 use crate::engines::Transfer;
-use crate::processes::ledger::{Ledger, ROUND_BYTES, Round};
-use crate::processes::links::RankConnections;
+use crate::processes::ledger::{ExchangeLedger, ExchangeRound, ROUND_BYTES};
+use crate::processes::rank_connections::RankConnections;
 use crate::processes::wire::{
-    Decoder, Encoder, KeepWaiting, MAX_TEXT, POLL_INTERVAL, WireError, read_full, read_message, write_full, write_message,
+    Decoder, Encoder, KeepWaiting, MAX_TEXT_BYTES, POLL_INTERVAL, WireError, read_full, read_message, write_full, write_message,
 };
 
 /// Time that this process waits for another rank to report the cause, before it reports a closed connection or a late rank itself.
-const GRACE: Duration = Duration::from_millis(300);
+const FAILURE_REPORT_GRACE: Duration = Duration::from_millis(300);
 /// Time limit for reporting a failure to all other ranks.
 const REPORT_LIMIT: Duration = Duration::from_secs(1);
 
@@ -30,7 +30,7 @@ const ANNOUNCEMENT: u8 = 1;
 const FAILURE: u8 = 2;
 
 /// Bytes to send: a header, which may be empty, then a range of host memory.
-pub(crate) struct Job {
+pub(crate) struct SendJob {
     pub header: Vec<u8>,
     pub piece: Box<dyn AsRef<[u8]> + Send>,
     pub done: Sender<Result<()>>,
@@ -42,7 +42,7 @@ struct Peer {
     control: Mutex<TcpStream>,
     data: TcpStream,
     /// Queue of the thread that sends to this rank. `None` once the mesh has ended.
-    jobs: Mutex<Option<Sender<Job>>>,
+    jobs: Mutex<Option<Sender<SendJob>>>,
     /// Number of the last exchange that the rank has announced.
     announced: AtomicU64,
     is_closed: AtomicBool,
@@ -54,7 +54,7 @@ pub(crate) struct World {
     size: usize,
     timeout: Duration,
     peers: Vec<Peer>,
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<ExchangeLedger>,
     failure: OnceLock<Error>,
     /// Signals a failure or a closed connection.
     change: (Mutex<()>, Condvar),
@@ -70,7 +70,7 @@ impl World {
     /// A thread that cannot be started.
     pub fn start(rank: usize, size: usize, timeout: Duration, links: Vec<RankConnections>) -> Result<Arc<World>> {
         let mut peers = Vec::new();
-        let mut receivers: Vec<Receiver<Job>> = Vec::new();
+        let mut receivers: Vec<Receiver<SendJob>> = Vec::new();
         for link in links {
             let (sender, receiver) = channel();
             receivers.push(receiver);
@@ -89,7 +89,7 @@ impl World {
             size,
             timeout,
             peers,
-            ledger: Mutex::new(Ledger::new(size)),
+            ledger: Mutex::new(ExchangeLedger::new(size)),
             failure: OnceLock::new(),
             change: (Mutex::new(()), Condvar::new()),
             is_ended: AtomicBool::new(false),
@@ -153,17 +153,17 @@ impl World {
     ///
     /// The failure is not reported to other ranks. Other ranks compare the programs themselves, and a report would let `rank` blame this
     /// process.
-    pub fn fail_by_difference(&self, rank: usize, message: String) -> Error {
+    pub fn fail_by_program_difference(&self, rank: usize, message: String) -> Error {
         let error = Error::Rank { op: "mesh", rank, message };
         let _ = self.failure.set(error.clone());
         self.signal();
         self.failure.get().cloned().unwrap_or(error)
     }
 
-    /// Waits up to `GRACE` for another rank to report the cause. Without such a report, stores `error` as the failure and reports it.
+    /// Waits up to `FAILURE_REPORT_GRACE` for another rank to report the cause. Without such a report, stores `error` as the failure and reports it.
     /// Returns the first failure.
     pub fn fail_after_grace(&self, error: Error) -> Error {
-        let end = Instant::now() + GRACE;
+        let end = Instant::now() + FAILURE_REPORT_GRACE;
         while self.failure.get().is_none() && Instant::now() < end && !self.is_ended.load(Ordering::Relaxed) {
             std::thread::sleep(POLL_INTERVAL / 4);
         }
@@ -186,18 +186,18 @@ impl World {
     }
 
     /// Runs an exchange: announces the exchange to all ranks, then calls `run`. An error of `run` ends the mesh.
-    pub fn exchange<R>(&self, dtype: DType, transfers: &[Transfer], run: impl FnOnce(Round) -> Result<R>) -> Result<R> {
+    pub fn exchange<R>(&self, dtype: DType, transfers: &[Transfer], run: impl FnOnce(ExchangeRound) -> Result<R>) -> Result<R> {
         let _exchanging = self.exchanging.lock().unwrap_or_else(|e| e.into_inner());
         self.check()?;
         let (round, fault) = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).begin(dtype, transfers);
         self.announce(&round)?;
         if let Some((rank, message)) = fault {
-            return Err(self.fail_by_difference(rank, message));
+            return Err(self.fail_by_program_difference(rank, message));
         }
         run(round).map_err(|error| self.fail(error))
     }
 
-    fn announce(&self, round: &Round) -> Result<()> {
+    fn announce(&self, round: &ExchangeRound) -> Result<()> {
         let mut frame = vec![ANNOUNCEMENT];
         frame.extend(round.encode());
         for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
@@ -221,7 +221,7 @@ impl World {
     }
 
     /// Queues a job for the thread that sends to `rank`.
-    pub fn send(&self, rank: usize, job: Job) -> Result<()> {
+    pub fn send(&self, rank: usize, job: SendJob) -> Result<()> {
         let ended = || Error::Rank { op: "mesh", rank, message: "has no connection".into() };
         let peer = self.peer(rank).ok_or_else(ended)?;
         let jobs = peer.jobs.lock().unwrap_or_else(|e| e.into_inner());
@@ -249,7 +249,7 @@ impl World {
         let peer = self.peer(rank).ok_or_else(|| Error::Rank { op: "mesh", rank, message: "has no connection".into() })?;
         match read_full(&peer.data, out, &mut self.keep_waiting_for(rank)) {
             Ok(()) => Ok(()),
-            Err(e) => Err(self.fail_after_grace(e.of_rank(rank))),
+            Err(e) => Err(self.fail_after_grace(e.into_rank_error(rank))),
         }
     }
 
@@ -285,18 +285,18 @@ impl World {
             ANNOUNCEMENT => {
                 let mut bytes = [0; ROUND_BYTES];
                 read_full(control, &mut bytes, keep_waiting).ok()?;
-                let round = Round::decode(&bytes);
+                let round = ExchangeRound::decode(&bytes);
                 peer.announced.fetch_max(round.number, Ordering::Relaxed);
                 let message = self.ledger.lock().unwrap_or_else(|e| e.into_inner()).add_announcement(peer.rank, round);
                 if let Some(message) = message {
-                    self.fail_by_difference(peer.rank, message);
+                    self.fail_by_program_difference(peer.rank, message);
                 }
             }
             FAILURE => {
-                let frame = read_message(control, 2 * MAX_TEXT, keep_waiting).ok()?;
+                let frame = read_message(control, 2 * MAX_TEXT_BYTES, keep_waiting).ok()?;
                 let mut fields = Decoder(&frame);
                 let (rank, message) = (fields.index()?, fields.text()?);
-                self.take_report(peer.rank, rank, message);
+                self.record_reported_failure(peer.rank, rank, message);
             }
             _ => return None,
         }
@@ -305,7 +305,7 @@ impl World {
 
     /// Stores a failure that `reporter` has reported, unless the mesh has already failed. The failure is not passed on, because `reporter`
     /// reports it to all ranks.
-    fn take_report(&self, reporter: usize, rank: usize, message: String) {
+    fn record_reported_failure(&self, reporter: usize, rank: usize, message: String) {
         // If the connection between two ranks fails, each of the two reports the other as failed.
         let rank = if rank == self.rank { reporter } else { rank };
         let _ = self.failure.set(Error::Rank { op: "mesh", rank, message });
@@ -313,12 +313,12 @@ impl World {
     }
 
     /// Sends the queued jobs of peer `n` until its queue is closed.
-    fn send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<Job>) {
+    fn send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<SendJob>) {
         let rank = self.peers[n].rank;
         while let Ok(job) = jobs.recv() {
             let header = write_full(data, &job.header, &mut self.keep_waiting_for(rank));
             let sent = header.and_then(|()| write_full(data, (*job.piece).as_ref(), &mut self.keep_waiting_for(rank)));
-            let sent = sent.map_err(|e| self.fail_after_grace(e.of_rank(rank)));
+            let sent = sent.map_err(|e| self.fail_after_grace(e.into_rank_error(rank)));
             drop(job.piece);
             // If the exchange has ended after a failure, nothing receives the result.
             let _ = job.done.send(sent);

@@ -14,7 +14,7 @@ use super::TextTable;
 use super::number::Number;
 use super::options::{Column, NameSource, TextOptions};
 use crate::failure::format_error;
-use crate::transfer::new_array;
+use crate::transfer::array_from_host_buffer;
 
 /// Size in bytes of the blocks of text that threads parse: small enough to distribute the work evenly, and large enough to take longer than
 /// starting a thread.
@@ -84,7 +84,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
         (1, n, _) | (n, 1, _) => vec![n],
         (rows, columns, _) => vec![rows, columns],
     };
-    Ok(TextTable { names, values: new_array(options.dtype, &shape, host)? })
+    Ok(TextTable { names, values: array_from_host_buffer(options.dtype, &shape, host)? })
 }
 
 /// Returns `text` with a line feed in place of each carriage return that none follows. As in NumPy, such a carriage return ends a line.
@@ -422,15 +422,15 @@ impl<'a> TableSyntax<'a> {
 }
 
 fn with_line_number(line: usize, e: Error) -> Error {
-    with_place(format!("line {line}"), e)
+    with_error_location(format!("line {line}"), e)
 }
 
 fn with_column_number(column: usize, e: Error) -> Error {
-    with_place(format!("column {column}"), e)
+    with_error_location(format!("column {column}"), e)
 }
 
 /// Puts `place`, such as the number of a line, before the message of an [`Error::Io`].
-fn with_place(place: String, e: Error) -> Error {
+fn with_error_location(place: String, e: Error) -> Error {
     match e {
         Error::Io { path, message, kind } => {
             let separator = if message.starts_with("column ") { ", " } else { ": " };
@@ -460,7 +460,7 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
         for (position, &column) in outputs.iter().enumerate() {
             targets[column].push(position);
         }
-        let fill_value = options.fill_value.and_then(fill_element::<T>);
+        let fill_value = options.fill_value.and_then(fill_value_as_element::<T>);
         RowParser { syntax, targets, width: outputs.len(), strict, fill_value }
     }
 
@@ -568,7 +568,7 @@ fn next_line_start(text: &[u8], at: usize) -> usize {
 ///
 /// An integer below the minimum of a signed type becomes the minimum. Any other integer that is out of range becomes the maximum, so that
 /// -1 marks missing elements of unsigned types, too.
-fn fill_element<T: Number>(fill: Scalar) -> Option<T> {
+fn fill_value_as_element<T: Number>(fill: Scalar) -> Option<T> {
     let text = match fill {
         Scalar::Bool(b) => (b as u8).to_string(),
         Scalar::Int(v) if T::DTYPE.int_range().is_some_and(|(lo, hi)| v < lo || v > hi) => {

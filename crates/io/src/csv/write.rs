@@ -114,12 +114,12 @@ impl TextFormat {
 /// # }
 /// ```
 pub fn savetxt(path: impl AsRef<Path>, array: &NdArray, format: &TextFormat) -> Result<()> {
-    check_writable(array).map_err(|e| crate::failure::with_path(path.as_ref(), e))?;
+    check_ndim_and_evaluate(array).map_err(|e| crate::failure::with_path(path.as_ref(), e))?;
     atomic_file::write(path.as_ref(), |file| write_text(file, array, format))
 }
 
 /// Checks that the array has 1 or 2 axes, as text files need, and evaluates it.
-pub(crate) fn check_writable(array: &NdArray) -> Result<()> {
+pub(crate) fn check_ndim_and_evaluate(array: &NdArray) -> Result<()> {
     if !(1..=2).contains(&array.ndim()) {
         return Err(format_error(format!("text holds arrays of 1 or 2 axes, not {}; reshape the array", array.ndim())));
     }
@@ -158,7 +158,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
             }
             match numbers.get(column).or(numbers.first()) {
                 Some(number) => number.push_element(array.dtype(), element, &mut text)?,
-                None => push_shortest(array.dtype(), element, &mut halves, &mut text),
+                None => push_shortest_number(array.dtype(), element, &mut halves, &mut text),
             }
             column += 1;
             if column == columns {
@@ -245,7 +245,7 @@ impl HalfDigits {
 
 /// Appends the shortest digits that read back as the same element.
 #[inline]
-fn push_shortest(dtype: DType, bytes: &[u8], halves: &mut HalfDigits, text: &mut Vec<u8>) {
+fn push_shortest_number(dtype: DType, bytes: &[u8], halves: &mut HalfDigits, text: &mut Vec<u8>) {
     match read_element(dtype, bytes) {
         ElementValue::F32(v) if dtype != DType::F32 => {
             let v = halves.widen(v, dtype, bytes);
@@ -458,7 +458,7 @@ mod tests {
         let text = |v: f32, dtype: DType| {
             let bytes = if dtype == DType::F16 { f16::from_f32(v).to_ne_bytes() } else { bf16::from_f32(v).to_ne_bytes() };
             let mut text = Vec::new();
-            push_shortest(dtype, &bytes, &mut HalfDigits::default(), &mut text);
+            push_shortest_number(dtype, &bytes, &mut HalfDigits::default(), &mut text);
             String::from_utf8(text).unwrap()
         };
         let values = [0.1, -0.3, 0.0, -0.0, 2048.0, 65504.0, 6e-8, f32::NEG_INFINITY];

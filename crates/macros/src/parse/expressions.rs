@@ -85,7 +85,7 @@ impl FunctionReader<'_> {
             }
             syn::Expr::MethodCall(call) => self.convert_method_call(call),
             syn::Expr::Call(call) => self.convert_call(call),
-            syn::Expr::Index(index) if self.names_table(&index.expr) => self.convert_table_element(index),
+            syn::Expr::Index(index) if self.is_table_or_row(&index.expr) => self.convert_table_element(index),
             syn::Expr::Index(index) => {
                 let (whole, ty) = self.resolve_array_parameter(&index.expr)?;
                 let at = self.convert_expression(&index.index)?;
@@ -303,12 +303,12 @@ impl FunctionReader<'_> {
             let name = self.store_in_variable(square, &mut names);
             let again = || Expr { kind: ExprKind::Variable(name), ty, span };
             if rest & 1 == 1 {
-                power = Some(self.multiply_into(power, again())?);
+                power = Some(self.multiply_by_factor(power, again())?);
             }
             square = self.convert_binary(BinaryOperator::Mul, again(), again(), span)?;
             rest >>= 1;
         }
-        let power = self.multiply_into(power, square)?;
+        let power = self.multiply_by_factor(power, square)?;
         if names.statements.is_empty() {
             return Ok(power);
         }
@@ -316,7 +316,7 @@ impl FunctionReader<'_> {
         Ok(Expr { kind: ExprKind::Block(names), ty, span })
     }
 
-    fn multiply_into(&mut self, product: Option<Expr>, factor: Expr) -> Result<Expr> {
+    fn multiply_by_factor(&mut self, product: Option<Expr>, factor: Expr) -> Result<Expr> {
         let span = factor.span;
         match product {
             None => Ok(factor),

@@ -193,7 +193,7 @@ impl FunctionReader<'_> {
                 (Type::Primitive(prim), _) => vec![prim],
                 (Type::Generic, bound) => bound.into_iter().flat_map(GenericBound::instantiated_types).collect(),
             };
-            if let Some(prim) = types.iter().find(|prim| !prim.contains_literal(digits)) {
+            if let Some(prim) = types.iter().find(|prim| !prim.can_hold_literal(digits)) {
                 let generic = if types.len() > 1 { ", which is one of the generic types; convert it with `as`" } else { "" };
                 return Err(Error::new(*span, format!("{digits} is out of range for `{}`{generic}", prim.name())));
             }

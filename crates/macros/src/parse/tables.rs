@@ -65,9 +65,9 @@ fn table_value(expr: &syn::Expr) -> Result<String> {
 
 impl FunctionReader<'_> {
     /// Returns whether `expr` is the name of a table, or a row of one.
-    pub(super) fn names_table(&self, expr: &syn::Expr) -> bool {
+    pub(super) fn is_table_or_row(&self, expr: &syn::Expr) -> bool {
         match expr {
-            syn::Expr::Index(index) => self.names_table(&index.expr),
+            syn::Expr::Index(index) => self.is_table_or_row(&index.expr),
             syn::Expr::Path(path) => {
                 path.path.get_ident().is_some_and(|name| self.find_variable(name).is_err() && self.tables.iter().any(|t| t.name == *name))
             }
@@ -128,12 +128,12 @@ impl FunctionReader<'_> {
         };
         let (table, row) = match coefficients {
             syn::Expr::Array(list) => return self.convert_horner(x, list),
-            syn::Expr::Index(index) if self.names_table(&index.expr) => {
+            syn::Expr::Index(index) if self.is_table_or_row(&index.expr) => {
                 let (table, known) = self.use_table(&index.expr)?;
                 known.rows.ok_or_else(wrong)?;
                 (table, Some(self.convert_table_index(&index.index)?))
             }
-            name if self.names_table(name) => (self.use_table(name)?.0, None),
+            name if self.is_table_or_row(name) => (self.use_table(name)?.0, None),
             _ => return Err(wrong()),
         };
         let known = &self.used_tables[table];

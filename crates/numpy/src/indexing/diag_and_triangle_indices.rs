@@ -6,7 +6,7 @@ use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{Device, Error, NdArray, Result, logical_not, numpy, with_device};
 
 use crate::common::index_range;
-use crate::creation::lower_mask;
+use crate::creation::lower_triangle_mask;
 
 /// Reads the arguments `n`, `k` and `m` (rows, diagonal and columns of a matrix) of a call from `eval`, and calls `f` with them. As in
 /// NumPy, a negative extent counts as 0.
@@ -43,7 +43,7 @@ fn diag_indices_from_args(args: &Args) -> Result<Value> {
 pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<Vec<NdArray>> {
     let m = m.into().unwrap_or(n);
     checked_size("tril_indices", &[n, m])?;
-    lower_mask(Device::current()?, n, m, k)?.nonzero()
+    lower_triangle_mask(Device::current()?, n, m, k)?.nonzero()
 }
 
 /// Returns the indices of the elements on and above diagonal `k` of an `n` x `m` matrix (`numpy.triu_indices`).
@@ -68,7 +68,7 @@ pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<V
 pub fn triu_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<Vec<NdArray>> {
     let m = m.into().unwrap_or(n);
     checked_size("triu_indices", &[n, m])?;
-    logical_not(lower_mask(Device::current()?, n, m, k.saturating_sub(1))?)?.nonzero()
+    logical_not(lower_triangle_mask(Device::current()?, n, m, k.saturating_sub(1))?)?.nonzero()
 }
 
 /// Returns the extents of a matrix, or an error if the array is not 2-D.

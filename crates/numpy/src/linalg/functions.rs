@@ -93,9 +93,9 @@ impl TriangularStructure {
 /// For matrices that are far from normal, norms of powers give fewer halvings than the norm of the matrix (Al-Mohy and Higham 2009).
 fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
     // The norm of the divided matrix does not overflow.
-    const REDUCTION: i32 = 32;
-    let norms = to_f64(&matrix_norm(&multiply(a, 2f64.powi(-REDUCTION))?, false, 1)?)?;
-    let norms: Vec<f64> = norms.into_iter().map(|norm| norm.log2() + f64::from(REDUCTION)).collect();
+    const PRESCALE_EXPONENT: i32 = 32;
+    let norms = to_f64(&matrix_norm(&multiply(a, 2f64.powi(-PRESCALE_EXPONENT))?, false, 1)?)?;
+    let norms: Vec<f64> = norms.into_iter().map(|norm| norm.log2() + f64::from(PRESCALE_EXPONENT)).collect();
     let is_halved = |norm: f64| norm.is_finite() && norm > PADE_13_MAX_NORM.log2();
     let simple = norms.iter().zip(diagonal).map(|(&norm, &diagonal)| match is_halved(norm) && !diagonal {
         true => (norm - PADE_13_MAX_NORM.log2()).ceil(),
@@ -273,7 +273,7 @@ fn block_diag_from_args(args: &Args) -> Result<Value> {
 /// ```
 #[numpy("linalg.block_diag(*arrs)", call = block_diag_from_args)]
 pub fn block_diag(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
-    let blocks = arrays.into_iter().map(|a| crate::common::at_least(a.as_ref(), 2)).collect::<Result<Vec<_>>>()?;
+    let blocks = arrays.into_iter().map(|a| crate::common::with_at_least_ndim(a.as_ref(), 2)).collect::<Result<Vec<_>>>()?;
     if let Some(other) = blocks.iter().find(|a| a.ndim() > 2) {
         return Err(Error::shape("block_diag", "takes arrays of at most two dimensions", &[other.shape()]));
     }

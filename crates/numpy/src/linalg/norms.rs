@@ -90,9 +90,9 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
     match order {
         Norm::Elements => p_norm(&x, 2.0, over),
         Norm::Frobenius if axes == 2 => p_norm(&x, 2.0, over),
-        Norm::Nuclear if axes == 2 => singular_norm(&x, order, &over),
-        Norm::Order(2.0 | -2.0) if axes == 2 => singular_norm(&x, order, &over),
-        Norm::Order(p) if axes == 2 => extreme_line_sum(&x, p, &over),
+        Norm::Nuclear if axes == 2 => norm_of_singular_values(&x, order, &over),
+        Norm::Order(2.0 | -2.0) if axes == 2 => norm_of_singular_values(&x, order, &over),
+        Norm::Order(p) if axes == 2 => extreme_row_or_column_sum(&x, p, &over),
         Norm::Order(p) if axes == 1 => p_norm(&x, p, over),
         _ => Err(Error::value("norm", "this `ord` needs one axis (vectors) or two (matrices); give `axis`")),
     }
@@ -185,7 +185,7 @@ fn matrix_axes(over: &AxisOptions) -> [isize; 2] {
 }
 
 /// Returns the largest (`p` > 0) or smallest (`p` < 0) sum of magnitudes of a column (`abs(p)` is 1) or of a row (`abs(p)` is infinite).
-fn extreme_line_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
+fn extreme_row_or_column_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
     let axes = matrix_axes(over);
     let [summed, other] = match p.abs() {
         1.0 => axes,
@@ -198,7 +198,7 @@ fn extreme_line_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> 
 }
 
 /// Returns the norm that `order` defines by singular values: the largest, the smallest, or the sum of all.
-fn singular_norm(x: &NdArray, order: Norm, over: &AxisOptions) -> Result<NdArray> {
+fn norm_of_singular_values(x: &NdArray, order: Norm, over: &AxisOptions) -> Result<NdArray> {
     let axes = normalize_axes("norm", &matrix_axes(over), x.ndim())?;
     let values = svdvals(&x.moveaxis(axes.to_vec(), [-2, -1])?).map_err(|e| e.with_function_name("norm"))?;
     let result = match order {

@@ -159,7 +159,7 @@ pub fn multi_dot(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdAr
     if let Some(other) = arrays.iter().find(|a| a.ndim() != 2) {
         return Err(Error::shape(op, format!("{}-dimensional array given. Array must be two-dimensional", other.ndim()), &[other.shape()]));
     }
-    let splits = Splits::find_cheapest(&arrays);
+    let splits = MatrixChainSplits::find_cheapest_splits(&arrays);
     let product = splits.multiply(&arrays, 0, count - 1)?;
     match (is_row, is_column) {
         (true, true) => product.reshape(()),
@@ -170,10 +170,10 @@ pub fn multi_dot(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdAr
 
 /// The optimal parenthesisation of a matrix chain (Cormen et al., Introduction to Algorithms, 15.2). Element `[i][j]` is the index of the
 /// factor after which the product of the factors i to j is split.
-struct Splits(Vec<Vec<usize>>);
+struct MatrixChainSplits(Vec<Vec<usize>>);
 
-impl Splits {
-    fn find_cheapest(arrays: &[NdArray]) -> Splits {
+impl MatrixChainSplits {
+    fn find_cheapest_splits(arrays: &[NdArray]) -> MatrixChainSplits {
         let count = arrays.len();
         let extents: Vec<f64> = arrays.iter().map(|a| a.shape()[0]).chain([arrays[count - 1].shape()[1]]).map(|n| n as f64).collect();
         let (mut costs, mut splits) = (vec![vec![0.0; count]; count], vec![vec![0; count]; count]);
@@ -185,7 +185,7 @@ impl Splits {
                 (costs[first][last], splits[first][last]) = (cost(best), best);
             }
         }
-        Splits(splits)
+        MatrixChainSplits(splits)
     }
 
     fn multiply(&self, arrays: &[NdArray], first: usize, last: usize) -> Result<NdArray> {

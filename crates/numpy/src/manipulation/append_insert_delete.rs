@@ -7,7 +7,7 @@ use cuprum_core::{
     maximum, moveaxis, numpy, subtract, where_,
 };
 
-use crate::common::{at_least, filled, index_range, slice_axis};
+use crate::common::{filled, index_range, slice_axis, with_at_least_ndim};
 
 /// Joins two arrays along an axis, or their elements in C order for `None` (`numpy.append`).
 ///
@@ -159,7 +159,7 @@ pub fn insert(
     };
     if indices.size() == 1 {
         let at = checked_index(name, indices.item()?.as_int().unwrap_or(0), axis, size, true)?;
-        let mut values = at_least(&values, a.ndim())?;
+        let mut values = with_at_least_ndim(&values, a.ndim())?;
         if indices.ndim() == 0 {
             values = moveaxis(&values, [0], [axis as isize])?;
         }

@@ -4,7 +4,7 @@ use cuprum_core::function::IntoValue;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{NdArray, Result, expand_dims, numpy};
 
-use crate::common::{at_least, variadic_arrays};
+use crate::common::{variadic_arrays, with_at_least_ndim};
 
 /// Calls `f` with each positional argument. Returns one array for one argument, and a tuple for several.
 fn map_positional_args(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Value> {
@@ -32,7 +32,7 @@ fn map_positional_args(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> 
 /// ```
 #[numpy("atleast_1d(*arys)", call = |args| map_positional_args(args, atleast_1d))]
 pub fn atleast_1d(ary: &NdArray) -> Result<NdArray> {
-    at_least(ary, 1)
+    with_at_least_ndim(ary, 1)
 }
 
 /// Returns the array with at least two axes: a view (`numpy.atleast_2d`). A 1-D array becomes one row.
@@ -52,7 +52,7 @@ pub fn atleast_1d(ary: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("atleast_2d(*arys)", call = |args| map_positional_args(args, atleast_2d))]
 pub fn atleast_2d(ary: &NdArray) -> Result<NdArray> {
-    at_least(ary, 2)
+    with_at_least_ndim(ary, 2)
 }
 
 /// Returns the array with at least three axes: a view (`numpy.atleast_3d`). Shape `(n,)` becomes `(1, n, 1)`, `(m, n)` becomes `(m, n, 1)`.
@@ -73,7 +73,7 @@ pub fn atleast_2d(ary: &NdArray) -> Result<NdArray> {
 #[numpy("atleast_3d(*arys)", call = |args| map_positional_args(args, atleast_3d))]
 pub fn atleast_3d(ary: &NdArray) -> Result<NdArray> {
     match ary.ndim() {
-        0 => at_least(ary, 3),
+        0 => with_at_least_ndim(ary, 3),
         1 => expand_dims(ary, [0, 2]),
         2 => expand_dims(ary, [2]),
         _ => Ok(ary.clone()),

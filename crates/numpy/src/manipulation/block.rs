@@ -5,7 +5,7 @@ use cuprum_core::layout;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, assemble, numpy};
 
-use crate::common::at_least;
+use crate::common::with_at_least_ndim;
 
 /// An array, or a list of blocks to join, which may be nested (the argument `arrays` of `numpy.block`).
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ impl Block {
     fn collect_parts(&self, axis: usize, start: &[usize], parts: &mut Vec<(NdArray, Vec<usize>)>) -> Result<Vec<usize>> {
         let blocks = match self {
             Block::Array(array) => {
-                let array = at_least(array, start.len())?;
+                let array = with_at_least_ndim(array, start.len())?;
                 let shape = array.shape().to_vec();
                 parts.push((array, start.to_vec()));
                 return Ok(shape);

@@ -2,7 +2,7 @@
 
 use cuprum_core::{NdArray, Result, concat, numpy};
 
-use crate::common::at_least;
+use crate::common::with_at_least_ndim;
 use crate::manipulation::atleast::atleast_3d;
 
 /// Joins arrays along the first axis, 1-D arrays as one row each (`numpy.vstack`).
@@ -25,7 +25,7 @@ use crate::manipulation::atleast::atleast_3d;
 /// ```
 #[numpy("vstack(tup)", aliases("row_stack"))]
 pub fn vstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
-    let rows: Result<Vec<NdArray>> = arrays.into_iter().map(|a| at_least(a.as_ref(), 2)).collect();
+    let rows: Result<Vec<NdArray>> = arrays.into_iter().map(|a| with_at_least_ndim(a.as_ref(), 2)).collect();
     concat(&rows?, 0)
 }
 
@@ -49,7 +49,7 @@ pub fn vstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) ->
 /// ```
 #[numpy("hstack(tup)")]
 pub fn hstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
-    let parts: Vec<NdArray> = arrays.into_iter().map(|a| at_least(a.as_ref(), 1)).collect::<Result<_>>()?;
+    let parts: Vec<NdArray> = arrays.into_iter().map(|a| with_at_least_ndim(a.as_ref(), 1)).collect::<Result<_>>()?;
     let axis = if parts.first().is_some_and(|p| p.ndim() == 1) { 0 } else { 1 };
     concat(&parts, axis)
 }

@@ -4,7 +4,7 @@ use cuprum_core::layout::{checked_size, normalize_axis};
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, broadcast_to, expand_dims, numpy};
 
-use crate::common::{at_least, filled, index_range, slice_axis};
+use crate::common::{filled, index_range, slice_axis, with_at_least_ndim};
 
 /// Returns the array repeated `reps[i]` times along each axis `i` (`numpy.tile`).
 ///
@@ -29,7 +29,7 @@ use crate::common::{at_least, filled, index_range, slice_axis};
 #[numpy("tile(A, reps)", call = |args| tile(&args.array("A")?, args.shape("reps")?).map(Value::Array))]
 pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
     let mut reps = reps.into_shape();
-    let a = at_least(a, reps.len())?;
+    let a = with_at_least_ndim(a, reps.len())?;
     let leading = a.ndim() - reps.len();
     reps.insert_many(0, std::iter::repeat_n(1, leading));
     // Each repeated axis follows an axis of stride 0 that counts the repetitions. Reshaping merges the two.
@@ -75,7 +75,7 @@ pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<i
     let name = "repeat";
     let (a, axis) = match axis.into() {
         None => (a.ravel()?, 0),
-        Some(axis) => (at_least(a, 1)?, normalize_axis(name, axis, a.ndim().max(1))?),
+        Some(axis) => (with_at_least_ndim(a, 1)?, normalize_axis(name, axis, a.ndim().max(1))?),
     };
     let negative = || Error::value(name, "repeats may not contain negative values.");
     let count = match repeats.into() {

@@ -8,7 +8,7 @@ use cuprum_core::{
     less, matmul, multiply, numpy, where_,
 };
 
-use crate::common::{at_least, filled, index_range};
+use crate::common::{filled, index_range, with_at_least_ndim};
 
 /// The part of a convolution to return (`mode=` of `numpy.convolve`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ fn padded_sums(
 
 /// Returns both arrays as 1-D arrays: a 0-d array becomes one element. Arrays of more dimensions and empty arrays are errors.
 fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
-    let (a, v) = (at_least(a, 1)?, at_least(v, 1)?);
+    let (a, v) = (with_at_least_ndim(a, 1)?, with_at_least_ndim(v, 1)?);
     if a.ndim() > 1 || v.ndim() > 1 {
         return Err(Error::shape(name, "object too deep for desired array; the arrays must be 1-D", &[a.shape(), v.shape()]));
     }

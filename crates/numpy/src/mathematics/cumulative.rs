@@ -3,7 +3,7 @@
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::{AxisOptions, Error, NdArray, Result, concat, numpy};
 
-use crate::common::{at_least, filled};
+use crate::common::{filled, with_at_least_ndim};
 
 /// Computes a running sum or product with `scan`, and prepends `initial` if it is given.
 fn cumulate_with_initial(
@@ -13,7 +13,7 @@ fn cumulate_with_initial(
     initial: Option<i64>,
     scan: fn(&NdArray, AxisOptions) -> Result<NdArray>,
 ) -> Result<NdArray> {
-    let x = at_least(x, 1)?;
+    let x = with_at_least_ndim(x, 1)?;
     let axis = match over.axes() {
         None if x.ndim() > 1 => {
             return Err(Error::value(name, "For arrays which have more than one dimension ``axis`` argument is required."));

@@ -6,7 +6,7 @@ use cuprum_core::{
     Axes, DType, Error, Item, NdArray, Operand, Result, Scalar, add, concat, divide, equal, multiply, negative, numpy, subtract,
 };
 
-use crate::common::{array_on, slice_axis};
+use crate::common::{array_on_device, slice_axis};
 use crate::mathematics::diff::diff;
 
 /// The distances between samples along an axis.
@@ -145,7 +145,7 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
                 let sum = add(&h1, &h2)?;
                 let a = divide(negative(add(multiply(2.0, &h1)?, &h2)?)?, multiply(&h1, &sum)?)?;
                 let b = divide(&sum, multiply(&h1, &h2)?)?;
-                let c = divide(negative(array_on(name, f.device(), &h1)?)?, multiply(&h2, &sum)?)?;
+                let c = divide(negative(array_on_device(name, f.device(), &h1)?)?, multiply(&h2, &sum)?)?;
                 let (g1, g2) = (distances.at(axis, -2)?, distances.at(axis, -1)?);
                 let total = add(&g2, &g1)?;
                 let d = divide(&g2, multiply(&g1, &total)?)?;

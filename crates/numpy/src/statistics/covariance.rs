@@ -4,7 +4,7 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, concat, divide, equal, expand_dims, less, matmul, multiply, numpy, subtract};
 
-use crate::common::{at_least, filled, slice_axis};
+use crate::common::{filled, slice_axis, with_at_least_ndim};
 use crate::statistics::average::average_and_weights;
 
 /// Options of [`cov`].
@@ -49,7 +49,7 @@ impl FromArgs for Covariance {
 fn as_matrix(op: &'static str, m: &NdArray, dtype: DType) -> Result<NdArray> {
     match m.ndim() > 2 {
         true => Err(Error::shape(op, "m has more than 2 dimensions", &[m.shape()])),
-        false => at_least(&m.astype(dtype)?, 2),
+        false => with_at_least_ndim(&m.astype(dtype)?, 2),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Args, NdArray, Result, numpy};
 
-use super::{LinearOperator, Solution, SolverOptions, System, inner_product, norm, solve_from_args};
+use super::{LinearOperator, LinearSystem, Solution, SolverOptions, inner_product, norm, solve_from_args};
 use crate::arguments::with_named_errors;
 use crate::common::contiguous_stored;
 
@@ -29,7 +29,7 @@ use crate::common::contiguous_stored;
 /// ```
 #[numpy("sparse.linalg.bicgstab(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, bicgstab)))]
 pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
-    let mut system = System::new("bicgstab", a, b, options)?;
+    let mut system = LinearSystem::new("bicgstab", a, b, options)?;
     let mut r = system.residual()?;
     let shadow = r.clone();
     let mut residual_norm = norm(&r)?;
@@ -61,7 +61,7 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         }
         if half <= system.tolerance {
             system.x = contiguous_stored(&system.x.add(p_hat.multiply(&alpha)?)?)?;
-            return Ok(system.finish(iterations, half));
+            return Ok(system.into_solution(iterations, half));
         }
         let s_hat = system.precondition(&s)?;
         let t = contiguous_stored(&system.multiply(&s_hat)?)?;
@@ -79,5 +79,5 @@ pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) ->
         let rho_over = contiguous_stored(&rho.multiply(&omega)?.divide(&alpha)?)?;
         last = Some((p, v, rho_over, omega));
     }
-    Ok(system.finish(iterations, residual_norm))
+    Ok(system.into_solution(iterations, residual_norm))
 }

@@ -2,7 +2,7 @@
 
 use cuprum_core::{Args, NdArray, Result, numpy};
 
-use super::{LinearOperator, Solution, SolverOptions, System, inner_product, norm, solve_from_args};
+use super::{LinearOperator, LinearSystem, Solution, SolverOptions, inner_product, norm, solve_from_args};
 use crate::arguments::with_named_errors;
 use crate::common::contiguous_stored;
 
@@ -28,7 +28,7 @@ use crate::common::contiguous_stored;
 /// ```
 #[numpy("sparse.linalg.cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, cg)))]
 pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
-    let mut system = System::new("cg", a, b, options)?;
+    let mut system = LinearSystem::new("cg", a, b, options)?;
     let mut r = system.residual()?;
     let mut residual_norm = norm(&r)?;
     let mut direction: Option<(NdArray, NdArray)> = None;
@@ -53,5 +53,5 @@ pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Resul
         system.x = contiguous_stored(&system.x.add(p.multiply(&alpha)?)?)?;
         (r, residual_norm, direction) = (rest, after, Some((p, rho)));
     }
-    Ok(system.finish(iterations, residual_norm))
+    Ok(system.into_solution(iterations, residual_norm))
 }

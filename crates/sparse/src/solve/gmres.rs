@@ -2,7 +2,7 @@
 
 use cuprum_core::{Args, Complex, NdArray, Result, Scalar, numpy, stack};
 
-use super::{LinearOperator, Solution, SolverOptions, System, machine_epsilon, norm, solve_from_args};
+use super::{LinearOperator, LinearSystem, Solution, SolverOptions, machine_epsilon, norm, solve_from_args};
 use crate::arguments::with_named_errors;
 use crate::common::contiguous_stored;
 
@@ -32,7 +32,7 @@ use crate::common::contiguous_stored;
 /// ```
 #[numpy("sparse.linalg.gmres(A, b, x0=None, *, rtol=1e-05, atol=0.0, restart=None, maxiter=None, M=None)", call = |args: &Args| with_named_errors(args, |args| solve_from_args(args, gmres)))]
 pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
-    let mut system = System::new("gmres", a, b, options)?;
+    let mut system = LinearSystem::new("gmres", a, b, options)?;
     let restart = options.restart.unwrap_or(20).clamp(1, system.b.size().max(1));
     let mut iterations = 0;
     let mut residual_norm = norm(&system.residual()?)?;
@@ -48,11 +48,11 @@ pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Re
         }
         residual_norm = after;
     }
-    Ok(system.finish(iterations, residual_norm))
+    Ok(system.into_solution(iterations, residual_norm))
 }
 
 /// Improves `x` by at most `steps` iterations without a restart. Returns the number of iterations.
-fn cycle(system: &mut System, steps: usize) -> Result<usize> {
+fn cycle(system: &mut LinearSystem, steps: usize) -> Result<usize> {
     let r = system.residual()?;
     let beta = norm(&r)?;
     let epsilon = machine_epsilon(r.dtype());
@@ -80,7 +80,7 @@ fn cycle(system: &mut System, steps: usize) -> Result<usize> {
             column[row] = upper * c + s * lower;
             column[row + 1] = lower * c - s.conj() * upper;
         }
-        let (c, s, length) = rotation(column[step], next);
+        let (c, s, length) = givens_rotation(column[step], next);
         column[step] = length;
         let last = right[step];
         right[step] = last * c;
@@ -128,7 +128,7 @@ fn complex_values(a: &NdArray) -> Result<Vec<Complex<f64>>> {
 }
 
 /// Returns cosine and sine of the Givens rotation that maps `(a, b)` to `(length, 0)`, and `length`. `b` is real.
-fn rotation(a: Complex<f64>, b: f64) -> (f64, Complex<f64>, Complex<f64>) {
+fn givens_rotation(a: Complex<f64>, b: f64) -> (f64, Complex<f64>, Complex<f64>) {
     let size = a.norm().hypot(b);
     if size == 0.0 {
         return (1.0, Complex::new(0.0, 0.0), a);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn rotations_annihilate_the_second_component() {
         for (a, b) in [(3.0, 4.0, 2.0), (0.0, 0.0, 2.0), (-1.0, 0.5, 0.0), (0.0, 0.0, 0.0)].map(|(re, im, b)| (Complex::new(re, im), b)) {
-            let (c, s, length) = rotation(a, b);
+            let (c, s, length) = givens_rotation(a, b);
             assert!((a * c + s * b - length).norm() < 1e-15 && (Complex::new(b, 0.0) * c - s.conj() * a).norm() < 1e-15);
         }
     }

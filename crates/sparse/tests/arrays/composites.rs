@@ -4,7 +4,8 @@ use cuprum_backend_cpu as _;
 use cuprum_core::call::Sparse as Request;
 use cuprum_core::ops::linalg::Triangle;
 use cuprum_core::ops::sparse::{
-    CsrParts, SPARSE_MULTIPLY, SPARSE_PRODUCT, SPARSE_SAMPLE, SPARSE_SOLVE_TRIANGULAR, multiply, product, sample, solve_triangular,
+    CsrParts, SPARSE_MULTIPLY, SPARSE_PRODUCT, SPARSE_SAMPLE, SPARSE_SOLVE_TRIANGULAR, multiply_by_dense, product, sample_dense_product,
+    solve_triangular,
 };
 use cuprum_core::{DType, Error, NdArray, Op, Result, eye, random};
 use cuprum_sparse::{CsrArray, Sparse, SparseMath, random_array};
@@ -54,7 +55,7 @@ fn composites_give_the_results_of_kernels() -> Result<()> {
             }
             for x in [dense.index(cuprum_core::s![.., 0])?.contiguous()?, dense.clone()] {
                 let got = composite(SPARSE_MULTIPLY, &[a.indptr(), a.indices(), a.data(), &x], Request::Multiply)?;
-                assert_same(&got[0], &multiply(parts(&a), &x)?);
+                assert_same(&got[0], &multiply_by_dense(parts(&a), &x)?);
             }
             if b.nnz() > 0 {
                 let inputs = [a.indptr(), a.indices(), a.data(), b.indptr(), b.indices(), b.data()];
@@ -66,7 +67,7 @@ fn composites_give_the_results_of_kernels() -> Result<()> {
             }
             let (x, y) = (matrix([rows, 11], 0.8, dtype, 3)?.to_dense()?, matrix([inner, 11], 0.8, dtype, 4)?.to_dense()?);
             let got = composite(SPARSE_SAMPLE, &[a.indptr(), a.indices(), &x, &y], Request::Sample)?;
-            assert_same(&got[0], &sample(a.indptr(), a.indices(), &x, &y)?);
+            assert_same(&got[0], &sample_dense_product(a.indptr(), a.indices(), &x, &y)?);
         }
     }
     Ok(())
@@ -129,7 +130,7 @@ fn results_do_not_depend_on_the_number_of_threads() -> Result<()> {
 #[test]
 fn indices_beyond_the_rows() -> Result<()> {
     let (a, b) = (cuprum_core::zeros((0, 1), DType::F64)?, cuprum_core::array![[1.0]]);
-    assert_eq!(sample(&cuprum_core::array![0], &cuprum_core::array![0, 0], &a, &b)?, cuprum_core::array![0.0, 0.0]);
+    assert_eq!(sample_dense_product(&cuprum_core::array![0], &cuprum_core::array![0, 0], &a, &b)?, cuprum_core::array![0.0, 0.0]);
     Ok(())
 }
 
@@ -140,16 +141,16 @@ fn kernels_check_indices() {
     for indices in [cuprum_core::array![0, 2], cuprum_core::array![0, -1], cuprum_core::array![i32::MAX, i32::MIN]] {
         let m = CsrParts { indptr: &indptr, indices: &indices, values: &values, columns: 2 };
         let good = CsrParts { indices: &valid, ..m };
-        assert!(matches!(multiply(m, &b), Err(Error::Index { .. })));
-        assert!(matches!(multiply(m, &eye(2, 2, 0, DType::F64).unwrap()), Err(Error::Index { .. })));
+        assert!(matches!(multiply_by_dense(m, &b), Err(Error::Index { .. })));
+        assert!(matches!(multiply_by_dense(m, &eye(2, 2, 0, DType::F64).unwrap()), Err(Error::Index { .. })));
         assert!(matches!(product(m, good), Err(Error::Index { .. })) && matches!(product(good, m), Err(Error::Index { .. })));
         let square = eye(2, 2, 0, DType::F64).unwrap();
-        assert!(matches!(sample(&indptr, &indices, &square, &square), Err(Error::Index { .. })));
+        assert!(matches!(sample_dense_product(&indptr, &indices, &square, &square), Err(Error::Index { .. })));
         assert!(matches!(solve_triangular(m, &b, Triangle::Lower, true), Err(Error::Index { .. })));
     }
     for indptr in [cuprum_core::array![0, 3, 2], cuprum_core::array![0, 1, 3], cuprum_core::array![-1, 1, 2]] {
         let m = CsrParts { indptr: &indptr, indices: &valid, values: &values, columns: 2 };
-        assert!(multiply(m, &b).unwrap_err().to_string().contains("must not decrease"));
+        assert!(multiply_by_dense(m, &b).unwrap_err().to_string().contains("must not decrease"));
         assert!(product(m, m).is_err() && solve_triangular(m, &b, Triangle::Upper, true).is_err());
     }
 }

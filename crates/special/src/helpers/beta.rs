@@ -9,7 +9,7 @@ macro_rules! with_beta {
             fn log_gamma_quotient(a: f64, b: f64) -> f64 {
                 let sum = a + b;
                 let main = (b - 0.5) * (a / b).ln_1p() + a * (sum.ln() - 1.0);
-                (stirling_rest(b) - stirling_rest(sum)) - main
+                (stirling_remainder(b) - stirling_remainder(sum)) - main
             }
 
             /// Returns `log(beta(a, b))` for positive numbers with a <= b.
@@ -27,7 +27,7 @@ macro_rules! with_beta {
                 // Adds log(sqrt(2 pi)) and the remainders of Stirling's series.
                 let quotient = a / b;
                 let main = (a - 0.5) * (quotient / (1.0 + quotient)).ln() - b * quotient.ln_1p() - 0.5 * b.ln();
-                let rest = stirling_rest(a) + stirling_rest(b) - stirling_rest(a + b);
+                let rest = stirling_remainder(a) + stirling_remainder(b) - stirling_remainder(a + b);
                 main + (0.918938533204672741780 + rest)
             }
 

@@ -67,14 +67,14 @@ __device__ __noinline__ inline c128 exp(c128 z) {
 }
 __device__ inline c128 exp2(c128 z) { return exp(c128(mul_rn(z.re, LN2), mul_rn(z.im, LN2))); }
 // Complex expm1 by NumPy's formula. An exponential above `largest`, the dtype's maximum, becomes infinite.
-__device__ __noinline__ inline c128 expm1_within(c128 z, f64 largest) {
+__device__ __noinline__ inline c128 expm1_with_limit(c128 z, f64 largest) {
     f64 s, c;
     ::sincos(z.im, &s, &c);
     const f64 half = ::sin(0.5 * z.im), e = ::exp(z.re), e1 = ::expm1(z.re);
     return c128((e1 > largest ? infinity() : e1) * c - 2 * half * half, (e > largest ? infinity() : e) * s);
 }
-__device__ inline c128 expm1(c128 z) { return expm1_within(z, 0x1.fffffffffffffp1023); }
-__device__ inline c64 expm1(c64 z) { return cast<c64>(expm1_within(cast<c128>(z), 0x1.fffffefffffffp127)); }
+__device__ inline c128 expm1(c128 z) { return expm1_with_limit(z, 0x1.fffffffffffffp1023); }
+__device__ inline c64 expm1(c64 z) { return cast<c64>(expm1_with_limit(cast<c128>(z), 0x1.fffffefffffffp127)); }
 
 // Returns 0.5 log1p(a + x^2 + y^2). The sum has twice the precision (Knuth's two-sum), because its terms may cancel.
 __device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {

@@ -75,7 +75,7 @@ template <int Threads, class T, class Index> __device__ inline void prefetch_lin
 // Returns the prefetch distance, in tiles of `bytes` bytes, for kernels whose blocks take a tile and then wait for earlier tiles. The
 // distance is 24 KiB per multiprocessor, which an H100's memory transfers in about 3 us. Without prefetch, registers limit the bytes in
 // flight. At twice the distance, cache lines are evicted before their use.
-__device__ inline u32 tiles_ahead(u32 bytes) {
+__device__ inline u32 prefetch_distance_in_tiles(u32 bytes) {
     u32 multiprocessors;
     asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
     const u32 tiles = multiprocessors * 24576 / bytes;

@@ -13,7 +13,7 @@ use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
 /// Placeholder for the fault code, which a kernel sets in an error word while it writes the other fields.
-const WRITING_CODE: u64 = u64::MAX;
+const BEING_WRITTEN_CODE: u64 = u64::MAX;
 
 /// Number of error words in one allocation of pinned memory, which is one page.
 const ERROR_WORDS_PER_PAGE: usize = 128;
@@ -60,7 +60,7 @@ impl ErrorWord {
     fn take_fault(self) -> Option<ReportedFault> {
         // SAFETY: `host` points to four aligned u64 that are never freed. The read is volatile, because the device may write.
         let code = unsafe { self.host.cast::<u64>().read_volatile() };
-        if code == 0 || code == WRITING_CODE {
+        if code == 0 || code == BEING_WRITTEN_CODE {
             return None;
         }
         // SAFETY: `host` points to four aligned u64. A kernel sets a final code only after the other fields.

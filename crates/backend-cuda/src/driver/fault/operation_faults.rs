@@ -13,7 +13,7 @@ use crate::driver::memory::DeviceBuffer;
 use crate::error::Result;
 
 /// Removes and returns the error word of the launch that this thread prepared.
-fn take_prepared() -> Option<Arc<LaunchErrorWord>> {
+fn take_prepared_error_word() -> Option<Arc<LaunchErrorWord>> {
     // The result is `None` if the thread is ending, because its thread-locals are then inaccessible.
     PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., error_word)| error_word)
 }
@@ -21,7 +21,7 @@ fn take_prepared() -> Option<Arc<LaunchErrorWord>> {
 impl Context {
     /// Returns the device address of the error word for the operation that this thread queues next on its stream. All kernels of one
     /// operation may share the error word. The address is valid until the thread waits for the device, reads an array, or ends the
-    /// operation by [`crate::device::done`].
+    /// operation by [`crate::device::done_with_buffers`].
     pub fn fault_pointer(&'static self) -> Result<u64> {
         let (ordinal, stream) = (self.info().ordinal, self.stream_number());
         let known = PREPARED_LAUNCH.try_with(|prepared| match &*prepared.borrow() {
@@ -48,7 +48,7 @@ impl DeviceBuffer {
     pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
         let mut error_words = LaunchErrorWords::new();
         inputs.for_each(|input| input.launch_dependencies().merge_into(&mut error_words));
-        error_words.extend(take_prepared());
+        error_words.extend(take_prepared_error_word());
         for output in outputs {
             output.launch_dependencies().add_error_words(&error_words);
             if let Some(error_word) = output.graph_error_word() {

@@ -193,7 +193,7 @@ impl DeviceBuffer {
 
     /// Returns whether `stream` is the stream of a capture and the captured graph must keep this buffer alive. The graph need not keep a
     /// buffer whose memory it owns.
-    pub(crate) fn must_be_kept_by(&self, stream: u32) -> bool {
+    pub(crate) fn must_be_kept_by_capture(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE_ID && !self.graph.as_ref().is_some_and(|block| block.graph.is_captured_on(stream))
     }
 
@@ -261,7 +261,7 @@ impl Drop for DeviceBuffer {
         }
         let Self { block, home, context, .. } = *self;
         if let Some(owner) = self.library.take() {
-            return context.drop_after(self.uses.other_streams(home) | stream_bit(home), owner);
+            return context.drop_owner_after_streams(self.uses.other_streams(home) | stream_bit(home), owner);
         }
         let bytes = self.bytes as u64;
         let others = self.uses.other_streams(home);
@@ -269,7 +269,7 @@ impl Drop for DeviceBuffer {
             let ordered = if context.memory.lock_pool().keeps_blocks() {
                 let fences = stream_numbers(others).map(|stream| context.record_stream_mark(stream).map(|mark| mark as AnyFence));
                 match fences.collect() {
-                    Ok(fences) => return context.memory.lock_pool().put_fenced(home, block, bytes, fences),
+                    Ok(fences) => return context.memory.lock_pool().put_fenced_block(home, block, bytes, fences),
                     Err(_) => false,
                 }
             } else {

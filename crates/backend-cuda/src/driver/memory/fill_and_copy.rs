@@ -60,14 +60,14 @@ impl Context {
         target.bind()?;
         let written = Event::new(source)?;
         written.record()?;
-        written.make_wait(target)?;
+        written.make_current_stream_wait(target)?;
         // SAFETY: both ranges were checked against their buffers, and the stream waits for work that writes the source.
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check_result("cuMemcpyPeerAsync", code)?;
         dst.record_copy_from(src, bytes == dst.len());
         DeviceBuffer::record_written([dst]); // so that readers do not wait for later copies on the stream
         // The source's stream waits for the copy, because later work on that stream may reuse the memory of `src` once `src` is freed.
-        let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
+        let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_current_stream_wait(source)));
         ordered.or_else(|_| target.wait_for_all())
     }
 

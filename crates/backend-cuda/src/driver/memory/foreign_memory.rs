@@ -49,11 +49,11 @@ impl Context {
 
     /// Drops `owner` after the work queued so far on `streams`. If these streams are idle, drops it at once. Otherwise a later call that
     /// allocates or waits drops it.
-    pub(super) fn drop_after(&'static self, streams: StreamSet, owner: Arc<dyn Any + Send + Sync>) {
+    pub(super) fn drop_owner_after_streams(&'static self, streams: StreamSet, owner: Arc<dyn Any + Send + Sync>) {
         self.in_flight().drop_completed();
         let busy = stream_numbers(streams).filter(|&stream| !self.is_stream_idle(stream));
         match busy.map(|stream| self.record_stream_mark(stream)).collect::<Result<Marks>>() {
-            Ok(marks) if !marks.is_empty() => self.in_flight().keep_until_passed(marks, owner),
+            Ok(marks) if !marks.is_empty() => self.in_flight().keep_until_marks_passed(marks, owner),
             Ok(_) => drop(owner),
             // If no event can be recorded, the host waits instead. In a lost context, no work runs any more.
             Err(_) => {
@@ -92,7 +92,7 @@ impl DeviceBuffer {
             let event = Event::new(context)?;
             // SAFETY: the caller guarantees that `stream` is of this context.
             unsafe { event.record_on_foreign_stream(stream) }?;
-            event.make_wait_on(context, home)?;
+            event.make_stream_wait(context, home)?;
         }
         Ok(DeviceBuffer::wrap_foreign_block(context, home, pointer, bytes, owner))
     }
@@ -130,7 +130,7 @@ impl DeviceBuffer {
         // The home stream of the block waits for the event and is recorded as a user of the block. Other streams that access the block
         // later wait for the home stream.
         let home = if self.home_stream() < FIRST_CAPTURE_ID { self.home_stream() } else { 0 };
-        event.make_wait_on(context, home)?;
+        event.make_stream_wait(context, home)?;
         match access {
             ForeignAccess::Read => self.prepare_read_on(home),
             ForeignAccess::Write => self.prepare_write_on(home),

@@ -581,7 +581,7 @@ fn check_status(call: &'static str, code: c_int) -> Result<()> {
 
 /// Converts the result of a cuBLAS call. Returns `None` if cuBLAS does not support the product (`NOT_SUPPORTED`) or the device
 /// (`ARCH_MISMATCH`). The failed cuBLAS call has then queued nothing, and the kernels of this crate can compute the product.
-pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
+pub(crate) fn none_if_refused<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),
         Err(e) if is_refusal(&e) => {
@@ -605,7 +605,7 @@ mod tests {
     #[test]
     fn refusals_are_declines_and_failures_are_errors() {
         use cudarc::cublas::sys::cublasStatus_t as Status;
-        let of = |status: Status| unless_refused(check_status("cublasGemmStridedBatchedEx", status as c_int));
+        let of = |status: Status| none_if_refused(check_status("cublasGemmStridedBatchedEx", status as c_int));
         assert_eq!(of(Status::CUBLAS_STATUS_SUCCESS).unwrap(), Some(()));
         assert_eq!(of(Status::CUBLAS_STATUS_NOT_SUPPORTED).unwrap(), None);
         assert_eq!(of(Status::CUBLAS_STATUS_ARCH_MISMATCH).unwrap(), None);
@@ -614,7 +614,7 @@ mod tests {
         }
         let full = check_status("cublasGemmStridedBatchedEx", Status::CUBLAS_STATUS_ALLOC_FAILED as c_int).unwrap_err();
         assert!(full.is_out_of_memory(), "retried after free blocks were returned");
-        let other = unless_refused::<()>(Err(CudaError::Driver { call: "cuLaunchKernel", code: 8, name: "NAME".into() }));
+        let other = none_if_refused::<()>(Err(CudaError::Driver { call: "cuLaunchKernel", code: 8, name: "NAME".into() }));
         assert!(matches!(other, Err(CudaError::Driver { .. })));
     }
 

@@ -24,7 +24,7 @@ fn emulate(p: &cublas::Gemm, a: &[f64], b: &[f64], c: &mut [f64], swapped: bool)
 }
 
 fn packed(values: &[f64], from: &Layout, to: &Layout) -> Vec<f64> {
-    let mut out = vec![f64::NAN; to.extent().1 as usize];
+    let mut out = vec![f64::NAN; to.buffer_range().1 as usize];
     for (x, y) in element_offsets(from).zip(element_offsets(to)) {
         out[y as usize] = values[x as usize];
     }
@@ -42,17 +42,19 @@ fn check(a: (&str, &Layout), b: (&str, &Layout), out: &str) -> [bool; 3] {
     let extents: Vec<usize> = (0..count).map(extent).collect();
     let shape: Vec<usize> = mc.iter().map(|&m| extents[m as usize]).collect();
     let c = Layout::contiguous(&shape).unwrap();
-    let values = |l: &Layout, seed: usize| (0..l.extent().1 as usize).map(|i| ((i * 7 + seed) % 23) as f64 - 11.0).collect::<Vec<_>>();
+    let values =
+        |l: &Layout, seed: usize| (0..l.buffer_range().1 as usize).map(|i| ((i * 7 + seed) % 23) as f64 - 11.0).collect::<Vec<_>>();
     let (va, vb) = (values(a.1, 1), values(b.1, 2));
 
     let plan = ContractPlan::new(&ma, &mb, &mc, &extents);
-    let (layouts, which, gemm) = choose_packing(&plan, [a.1, b.1, &c], |g| split_calls(g).is_some()).expect("packing everything fits");
+    let (layouts, which, gemm) =
+        choose_packing(&plan, [a.1, b.1, &c], |g| column_major_and_batch_axis(g).is_some()).expect("packing everything fits");
     let pa = if which[0] { packed(&va, a.1, &layouts[0]) } else { va.clone() };
     let pb = if which[1] { packed(&vb, b.1, &layouts[1]) } else { vb.clone() };
     let mut pc = vec![f64::NAN; c.size()];
     let addresses = [0, 1, 2].map(|n| layouts[n].offset() as u64 * 8);
-    let swapped = split_calls(&gemm).unwrap().0.swapped;
-    for product in blas_products(BlasType::F64, MatmulPrecision::Float32, &gemm, addresses).unwrap() {
+    let swapped = column_major_and_batch_axis(&gemm).unwrap().0.swapped;
+    for product in blas_calls(BlasType::F64, MatmulPrecision::Float32, &gemm, addresses).unwrap() {
         emulate(&product, &pa, &pb, &mut pc, swapped);
     }
     let got = if which[2] { packed(&pc, &layouts[2], &c) } else { pc };

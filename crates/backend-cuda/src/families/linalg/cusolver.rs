@@ -47,7 +47,7 @@ pub fn load(context: &'static Context) -> Result<()> {
 }
 
 /// Returns `Ok` if the loaded version of cuSOLVER computes eigenvalues of general matrices, else the reason why not.
-pub(super) fn has_general_eigenvalues(context: &'static Context) -> Result<()> {
+pub(super) fn check_general_eigenvalues(context: &'static Context) -> Result<()> {
     let api = CusolverApi::shared_functions(context)?;
     match api.geev {
         Some(_) => Ok(()),

@@ -99,7 +99,7 @@ pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, bat
         Linalg::Eig { vectors } => run.eigen(vectors)?,
         Linalg::Schur | Linalg::Function(_) => decline!("cuSOLVER has no Schur decomposition"),
     }
-    device::done(call, run.outputs)
+    device::done_with_buffers(call, run.outputs)
 }
 
 fn blas_type(dtype: DType) -> Option<BlasType> {
@@ -272,9 +272,9 @@ impl LibraryCall<'_> {
     /// with zeros above the diagonal.
     fn store_lower_triangle(&self, factors: &MatrixStack, to: &MatrixStack) -> Result<()> {
         /// Number of rows and columns of a tile, as in the kernel `store_lower_triangle`.
-        const SIDE: usize = 32;
+        const TILE_SIDE: usize = 32;
         let (to, factors, n) = (to.start(), factors.start(), self.problem.n as usize);
-        let tiles = n.div_ceil(SIDE);
+        let tiles = n.div_ceil(TILE_SIDE);
         let mut args = Args::new();
         args.push(&to).push(&factors).push(&self.problem.count).push(&n);
         // One block for each tile.

@@ -9,17 +9,17 @@ use super::problem::Problem;
 
 /// The implementation of a decomposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
+pub enum DecompositionPath {
     /// Kernels of this crate: one thread or one thread block per matrix.
     Team,
     /// cuSOLVER or cuBLAS. Each matrix takes a call of its own, except for eigenvalues of Hermitian matrices.
     Library,
-    /// cuSOLVER or cuBLAS, with one call for all matrices if the library has a batch routine for the task, else like [`Path::Library`].
+    /// cuSOLVER or cuBLAS, with one call for all matrices if the library has a batch routine for the task, else like [`DecompositionPath::Library`].
     /// Chosen for square matrices only.
     LibraryBatch,
 }
 
-/// The maximum batch size at which [`Path::Library`] is the fastest path, as a function of the extent: `(extent / base) ^ power`, or 0
+/// The maximum batch size at which [`DecompositionPath::Library`] is the fastest path, as a function of the extent: `(extent / base) ^ power`, or 0
 /// below `base`.
 ///
 /// The library decomposes one matrix after the other. The kernels of this crate decompose many matrices at the same time, one on each
@@ -55,17 +55,17 @@ impl Crossover {
 }
 
 /// Maximum extent at which the kernels of this crate are at least as fast as the library's batch routines.
-const MAX_EXTENT_OF_TEAMS: i32 = 128;
+const MAX_EXTENT_FOR_TEAM_KERNELS: i32 = 128;
 /// Maximum extent at which the library's batch routines are used. For larger matrices they are slow, because they use only a few thread
 /// blocks per matrix.
-const MAX_EXTENT_OF_BATCHES: i32 = 1024;
+const MAX_EXTENT_FOR_BATCH_ROUTINES: i32 = 1024;
 /// Maximum number of matrices for which one library call per matrix is faster than a batch routine, as a function of the extent.
 const MAX_MATRICES_FOR_LOOP: Crossover = Crossover { base: 150.0, power: 2 };
 
 /// Returns whether a batch routine of the library is the fastest implementation for `problem`.
 fn prefers_batch_routine(problem: &Problem) -> bool {
     let has_routine = matches!(problem.task, Linalg::Solve | Linalg::Inverse | Linalg::Determinant { .. } | Linalg::Cholesky { .. });
-    let extents = MAX_EXTENT_OF_TEAMS + 1..=MAX_EXTENT_OF_BATCHES;
+    let extents = MAX_EXTENT_FOR_TEAM_KERNELS + 1..=MAX_EXTENT_FOR_BATCH_ROUTINES;
     has_routine
         && extents.contains(&problem.n)
         && problem.count > 1
@@ -73,35 +73,37 @@ fn prefers_batch_routine(problem: &Problem) -> bool {
 }
 
 thread_local! {
-    static FORCED_PATH: Cell<Option<Path>> = const { Cell::new(None) };
+    static FORCED_PATH: Cell<Option<DecompositionPath>> = const { Cell::new(None) };
 }
 
 /// Calls `f`. During the call, this thread uses `path` for all decompositions, except eigenvalues of general matrices. For tests and
 /// measurements.
-pub fn with_path<R>(path: Path, f: impl FnOnce() -> R) -> R {
-    struct Restore(Option<Path>);
-    impl Drop for Restore {
+pub fn with_path<R>(path: DecompositionPath, f: impl FnOnce() -> R) -> R {
+    struct RestoreForcedPath(Option<DecompositionPath>);
+    impl Drop for RestoreForcedPath {
         fn drop(&mut self) {
             FORCED_PATH.set(self.0);
         }
     }
-    let _restore = Restore(FORCED_PATH.replace(Some(path)));
+    let _restore = RestoreForcedPath(FORCED_PATH.replace(Some(path)));
     f()
 }
 
 /// Returns the extent of a square matrix whose decomposition takes as many operations as the decomposition of one matrix of `problem`.
-fn equivalent_extent(problem: &Problem) -> f64 {
+fn equivalent_square_extent(problem: &Problem) -> f64 {
     let [m, n, k] = [problem.m, problem.n, problem.k].map(f64::from);
     let least = m.min(n);
     (least * least * m.max(n).max(k)).cbrt()
 }
 
-pub(super) fn choose_path(problem: &Problem) -> Path {
+pub(super) fn choose_path(problem: &Problem) -> DecompositionPath {
     match FORCED_PATH.get() {
         Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
-        _ if prefers_batch_routine(problem) => Path::LibraryBatch,
-        _ if problem.count as f64 <= Crossover::of(problem.task).largest_batch(equivalent_extent(problem)) => Path::Library,
-        _ => Path::Team,
+        _ if prefers_batch_routine(problem) => DecompositionPath::LibraryBatch,
+        _ if problem.count as f64 <= Crossover::of(problem.task).largest_batch(equivalent_square_extent(problem)) => {
+            DecompositionPath::Library
+        }
+        _ => DecompositionPath::Team,
     }
 }
 
@@ -118,29 +120,34 @@ mod tests {
 
     #[test]
     fn large_matrices_and_general_eigenvalues_are_the_librarys() {
-        assert_eq!(choose_path(&problem(Linalg::Solve, 1, 4)), Path::Team);
-        assert_eq!(choose_path(&problem(Linalg::Solve, 1, 4096)), Path::Library);
-        assert_eq!(choose_path(&problem(Linalg::Solve, 4096, 32)), Path::Team);
-        assert_eq!(choose_path(&problem(Linalg::Inverse, 64, 128)), Path::Team);
-        assert_eq!(choose_path(&problem(Linalg::Inverse, 64, 256)), Path::LibraryBatch);
-        assert_eq!(choose_path(&problem(Linalg::Lu, 64, 256)), Path::Team);
-        assert_eq!(choose_path(&problem(Linalg::Inverse, 2, 256)), Path::Library);
+        assert_eq!(choose_path(&problem(Linalg::Solve, 1, 4)), DecompositionPath::Team);
+        assert_eq!(choose_path(&problem(Linalg::Solve, 1, 4096)), DecompositionPath::Library);
+        assert_eq!(choose_path(&problem(Linalg::Solve, 4096, 32)), DecompositionPath::Team);
+        assert_eq!(choose_path(&problem(Linalg::Inverse, 64, 128)), DecompositionPath::Team);
+        assert_eq!(choose_path(&problem(Linalg::Inverse, 64, 256)), DecompositionPath::LibraryBatch);
+        assert_eq!(choose_path(&problem(Linalg::Lu, 64, 256)), DecompositionPath::Team);
+        assert_eq!(choose_path(&problem(Linalg::Inverse, 2, 256)), DecompositionPath::Library);
         let eigh = Linalg::Eigh { triangle: Triangle::Lower, vectors: true };
-        assert_eq!(choose_path(&problem(eigh, 100_000, 3)), Path::Team);
-        assert_eq!(choose_path(&problem(eigh, 512, 64)), Path::Library);
-        assert_eq!(choose_path(&Problem { m: 10_000, n: 10, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 10) }), Path::Team);
-        assert_eq!(choose_path(&Problem { m: 1_000_000, n: 20, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 20) }), Path::Library);
-        assert_eq!(choose_path(&problem(Linalg::Eig { vectors: true }, 1, 1)), Path::Library);
+        assert_eq!(choose_path(&problem(eigh, 100_000, 3)), DecompositionPath::Team);
+        assert_eq!(choose_path(&problem(eigh, 512, 64)), DecompositionPath::Library);
+        assert_eq!(choose_path(&Problem { m: 10_000, n: 10, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 10) }), DecompositionPath::Team);
+        assert_eq!(
+            choose_path(&Problem { m: 1_000_000, n: 20, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 20) }),
+            DecompositionPath::Library
+        );
+        assert_eq!(choose_path(&problem(Linalg::Eig { vectors: true }, 1, 1)), DecompositionPath::Library);
     }
 
     #[test]
     fn a_path_is_forced_within_a_scope() {
         let one = problem(Linalg::Lu, 1, 4);
-        with_path(Path::Library, || {
-            assert_eq!(choose_path(&one), Path::Library);
-            with_path(Path::Team, || assert_eq!(choose_path(&problem(Linalg::Eig { vectors: false }, 1, 9)), Path::Library));
-            assert_eq!(choose_path(&one), Path::Library);
+        with_path(DecompositionPath::Library, || {
+            assert_eq!(choose_path(&one), DecompositionPath::Library);
+            with_path(DecompositionPath::Team, || {
+                assert_eq!(choose_path(&problem(Linalg::Eig { vectors: false }, 1, 9)), DecompositionPath::Library)
+            });
+            assert_eq!(choose_path(&one), DecompositionPath::Library);
         });
-        assert_eq!(choose_path(&one), Path::Team);
+        assert_eq!(choose_path(&one), DecompositionPath::Team);
     }
 }

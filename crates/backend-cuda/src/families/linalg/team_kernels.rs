@@ -171,7 +171,7 @@ pub(super) fn run(call: &Call, problem: &Problem) -> Result<Outcome> {
     let launch = Launch::new(context, problem, operation);
     let workspace = device::allocate(call, launch.workspace)?;
     launch.queue(problem, memory, workspace.pointer(), device::fault_operation_id(call.op, 0)).with_call_context(call)?;
-    device::done(call, outputs)
+    device::done_with_buffers(call, outputs)
 }
 
 /// The kernel variant, memory sizes and grid size of a call.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, Work};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, MAX_NARROW_INDEX};
+use crate::codegen::{self, InputAccess, KernelKey, MAX_NARROW_INDEX};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, WithCallContext};
 use crate::families::kernel::{self, DEFAULT_THREADS};
@@ -36,7 +36,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
 }
 
 /// Adds `function`, the kernel of a contiguous map with 32-bit indices and `width` elements per thread, to this thread's launch cache.
-pub(super) fn cache_kernel(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
+pub(super) fn cache_kernel(program: &Expression, device: Device, access: InputAccess, width: usize, function: &Arc<Function>) {
     let known = CachedMap { aligned: access.aligned, width, function: function.clone() };
     LaunchCache::insert(&CACHED_MAPS, &cache_key(program, device, access.repeated), known);
 }
@@ -88,6 +88,6 @@ impl CachedMap {
         // SAFETY: the arguments match map_flat.cuh for the program and access pattern that the kernel was compiled for. Each input
         // has `size` contiguous elements from its address, or one element if it is repeated (stride 0). Each output has `size` elements.
         unsafe { self.function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
-        device::done(call, outputs)
+        device::done_with_buffers(call, outputs)
     }
 }

@@ -12,7 +12,7 @@ fn push_op(p: &mut Expression, op: Op, dtype: DType, args: &[u16]) -> u16 {
 
 /// Appends to the program `p` the steps `d = a - max(a)`, `exp(d)` and `sum(exp(d))` along rows, and returns the indices of these three
 /// steps.
-fn exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
+fn push_shifted_exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
     let half = matches!(dtype, DType::F16 | DType::BF16);
     let a = p.push_step(StepKind::Input(0), dtype, &[]);
     let max = p.push_step(StepKind::Fold(MAX), dtype, &[a]);
@@ -27,14 +27,14 @@ fn exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
 
 pub fn softmax(dtype: DType) -> Expression {
     let mut p = Expression::default();
-    let [_, e, sum] = exponentials(&mut p, dtype);
+    let [_, e, sum] = push_shifted_exponentials(&mut p, dtype);
     let out = push_op(&mut p, DIVIDE, dtype, &[e, sum]);
     p.outputs.push(out);
     p
 }
 
 /// Returns the program `v / sum(v)` with `v = a * take(table, indices)`.
-pub fn share_of_take() -> Expression {
+pub fn take_divided_by_sum() -> Expression {
     let mut p = codegen::check_programs::take_program(DType::F32, DType::I32);
     let value = p.outputs[0];
     let sum = p.push_step(StepKind::Fold(SUM), DType::F32, &[value]);
@@ -44,7 +44,7 @@ pub fn share_of_take() -> Expression {
 
 pub fn log_softmax(dtype: DType) -> Expression {
     let mut p = Expression::default();
-    let [distance, _, sum] = exponentials(&mut p, dtype);
+    let [distance, _, sum] = push_shifted_exponentials(&mut p, dtype);
     let log = push_op(&mut p, LOG, dtype, &[sum]);
     let out = push_op(&mut p, SUBTRACT, dtype, &[distance, log]);
     p.outputs.push(out);
@@ -53,7 +53,7 @@ pub fn log_softmax(dtype: DType) -> Expression {
 
 pub fn logsumexp(dtype: DType) -> Expression {
     let mut p = Expression::default();
-    let [_, _, sum] = exponentials(&mut p, dtype);
+    let [_, _, sum] = push_shifted_exponentials(&mut p, dtype);
     let log = push_op(&mut p, LOG, dtype, &[sum]);
     let out = push_op(&mut p, ADD, dtype, &[log, 1]);
     p.outputs.push(out);

@@ -40,7 +40,7 @@ pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let combinations = every.enumerate().filter_map(|(n, (op, dtype))| {
         let grouped = [ScatterRows::Grouped, ScatterRows::Distinct][n % 2];
         let is_by_group = dtype.is_inexact() && (op != ADD || dtype.real().itemsize() == 2);
-        let combination = Combination::of(op, dtype, if is_by_group { grouped } else { ScatterRows::Indexed })?;
+        let combination = CombineDefinitions::of(op, dtype, if is_by_group { grouped } else { ScatterRows::Indexed })?;
         let (index, wide, rank) = [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3];
         Some(COMBINE_SOURCE.named_source(&combination.defines(index, index_type(wide), rank)))
     });
@@ -48,7 +48,7 @@ pub(super) fn compile_check_sources() -> Vec<(String, String)> {
 }
 
 /// The macro definitions for scatter_combine.cu that depend on operation and dtype.
-pub(super) struct Combination {
+pub(super) struct CombineDefinitions {
     element: &'static str,
     combine: String,
     /// The atomic CUDA function for the combination, and the type of its arguments: an integer type, or the type of a part (real or
@@ -57,9 +57,9 @@ pub(super) struct Combination {
     rows: ScatterRows,
 }
 
-impl Combination {
+impl CombineDefinitions {
     /// Returns the definitions for the operation `op`, or `None` if `op` has no C++ expression.
-    pub fn of(op: Op, dtype: DType, rows: ScatterRows) -> Option<Combination> {
+    pub fn of(op: Op, dtype: DType, rows: ScatterRows) -> Option<CombineDefinitions> {
         let combine = expression(op)?.with_arguments(["a", "b"]);
         let word = match (dtype, op == ADD) {
             (DType::I32, false) => Some("i32"),
@@ -72,7 +72,7 @@ impl Combination {
         };
         let functions = [(ADD, "atomicAdd"), (MINIMUM, "atomicMin"), (MAXIMUM, "atomicMax")];
         let function = functions.into_iter().find(|(combined, _)| *combined == op).map(|(_, function)| function);
-        Some(Combination { element: ctype(dtype), combine, atomic: function.zip(word), rows })
+        Some(CombineDefinitions { element: ctype(dtype), combine, atomic: function.zip(word), rows })
     }
 
     fn defines<'a>(&'a self, index_element: &'a str, index: &'a str, rank: &'a str) -> Vec<(&'static str, &'a str)> {
@@ -147,7 +147,7 @@ impl ScatterLaunch {
         let rank = self.scatter.dims.len().to_string();
         let defines = self.store_defines(&rank);
         let owners = owners.pointer();
-        for name in ["scatter_clear", "scatter_claim"] {
+        for name in ["scatter_clear_owners", "scatter_write_owners"] {
             let function = STORE_SOURCE.kernel(self.context, name, &defines)?;
             let mut args = Args::new();
             args.push(&owners).push(&self.indices).push(&count).push(&self.scatter.extent);
@@ -173,7 +173,7 @@ impl ScatterLaunch {
     /// Queues a kernel that combines values with the elements of the target. `groups` is `Some` for [`ScatterRows::Grouped`]. Its numbers
     /// are the address of the positions of the values, the address of the group offsets, and the distance between consecutive values in
     /// elements.
-    pub fn queue_combine(&self, combination: &Combination, groups: Option<[u64; 3]>) -> crate::Result<()> {
+    pub fn queue_combine(&self, combination: &CombineDefinitions, groups: Option<[u64; 3]>) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
         let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.needs_wide_index()), &rank);
         let name = if groups.is_some() { "scatter_grouped" } else { "scatter_combine" };
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn integers_use_atomic_functions() {
-        let atomic = |op, dtype| Combination::of(op, dtype, ScatterRows::Indexed).unwrap().atomic;
+        let atomic = |op, dtype| CombineDefinitions::of(op, dtype, ScatterRows::Indexed).unwrap().atomic;
         assert_eq!(atomic(ADD, DType::I64), Some(("atomicAdd", "u64")));
         assert_eq!(atomic(MINIMUM, DType::I32), Some(("atomicMin", "i32")));
         assert_eq!([atomic(MULTIPLY, DType::I32), atomic(ADD, DType::I16), atomic(MAXIMUM, DType::Bool)], [None; 3]);

@@ -39,11 +39,11 @@ impl ScatterLaunch {
         let defines = [("ITEM", item_type(self.scatter.item)), ("INDEX_ELEMENT", ctype(self.index_dtype))];
         let ([source, target], words, fault) = (&self.scatter.addresses, words.pointer(), context.fault_pointer()?);
         let grid = |items: usize| kernel::grid_for_items(items as u64, DEFAULT_THREADS);
-        let pack = SOURCE.kernel(context, "scatter_pack", &defines)?;
+        let pack = SOURCE.kernel(context, "scatter_write_largest_words", &defines)?;
         let value_step = self.scatter.strides[0][0];
         let mut args = Args::new();
         args.push(&words).push(source).push(&self.indices).push(&count).push(&rows).push(&value_step).push(&fault).push(&self.op);
-        // SAFETY: the arguments match scatter_pack. `words` has a 64-bit word for each row, and the kernel checks every index.
+        // SAFETY: the arguments match scatter_write_largest_words. `words` has a 64-bit word for each row, and the kernel checks every index.
         unsafe { pack.launch(grid(count), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
         let unpack = SOURCE.kernel(context, "scatter_unpack", &defines)?;
         let mut args = Args::new();

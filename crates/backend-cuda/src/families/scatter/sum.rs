@@ -7,7 +7,7 @@ use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Result, StoredArray};
 
 use super::launch::{ScatterLaunch, plan_scatter};
-use crate::codegen::{ctype, fits_narrow, index_type, pack_axes};
+use crate::codegen::{ctype, fits_narrow_index, index_type, pack_axes};
 use crate::compile::module::Args;
 use crate::device::{self, WithCallContext};
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
@@ -30,7 +30,7 @@ fn defines<'a>(dtype: DType, index_element: &'a str, wide: bool, rank: &'a str) 
 
 /// Returns the number of bits to which the largest value is scaled before its conversion to an integer. With this number, the sum of
 /// `count` values fits in 63 bits.
-fn bits_per_value(count: usize) -> u64 {
+fn scaled_value_bits(count: usize) -> u64 {
     62 - u64::from(usize::BITS - count.leading_zeros())
 }
 
@@ -51,7 +51,7 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let mut adding = plan_scatter(values, &contiguous, ScatterRows::Indexed, count, addresses, false)?;
     let rank = adding.dims.len().to_string();
     let defines_of_values = defines(dtype, ctype(target.index_dtype), adding.needs_wide_index(), &rank);
-    let bits = bits_per_value(count);
+    let bits = scaled_value_bits(count);
     let mut queue_passes = || {
         let find = SOURCE.kernel(context, "scatter_exponents", &defines_of_values)?;
         // SAFETY: scatter_exponents has the parameters that `queue_kernel` lists. `exponents` has a number for each real or imaginary part
@@ -67,7 +67,7 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
 
     let LoopPlan { dims, strides, .. } = LoopPlan::new(&[region, &contiguous]);
     let strides = [&strides[0][..], &strides[1][..]];
-    let wide = !fits_narrow(elements, &dims, strides);
+    let wide = !fits_narrow_index(elements, &dims, strides);
     let (rank, axes) = (dims.len().to_string(), pack_axes(&dims, strides, wide));
     let defines_of_rows = defines(dtype, ctype(target.index_dtype), wide, &rank);
     let queue_store = || {
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn sums_of_all_values_fit() {
         for count in [1, 2, 3, 1 << 25, (1 << 25) + 1, 1 << 40] {
-            let bits = bits_per_value(count);
+            let bits = scaled_value_bits(count);
             assert!((count as u128) << bits <= 1 << 62, "{count} values of {bits} bits");
             assert!((count as u128) << (bits + 2) > 1 << 62, "{count} values may have more than {bits} bits");
         }

@@ -126,7 +126,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         unsafe { function.launch(grid_of_blocks(capacity[n].min(waves)), [tile.threads as u32, 1, 1], 0, args.pointers()) }
             .with_call_context(call)?;
     }
-    device::done(call, [out])
+    device::done_with_buffers(call, [out])
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use cuprum_core::device::Buffer;
 use cuprum_core::{Array, Call, DType, Error, Layout, Outcome, Result, StoredArray, decline};
 use smallvec::SmallVec;
 
-use super::{check_arrays, checked_dtypes, dtype_defines};
+use super::{check_arrays, compile_check_dtypes, dtype_defines};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, WithCallContext};
 use crate::driver::Context;
@@ -20,22 +20,22 @@ static PRODUCT_SOURCE: KernelSource = KernelSource {
 };
 
 /// Number of 64-bit numbers of the struct `Counters` in sparse_product.cu, and the indices of its fields.
-const COUNTERS: usize = 8;
-const TOTAL: usize = 0;
-const LARGE_ROWS: usize = 1;
-const HAS_CLASS: usize = 4;
+const COUNTER_WORDS: usize = 8;
+const TOTAL_COUNTER: usize = 0;
+const LARGE_ROWS_COUNTER: usize = 1;
+const HAS_CLASS_COUNTERS: usize = 4;
 /// Classes of rows by their number of products, as in sparse_product.cu.
-const SMALL: usize = 1;
-const MEDIUM: usize = 2;
+const SMALL_ROW_CLASS: usize = 1;
+const MEDIUM_ROW_CLASS: usize = 2;
 /// Number of hash table entries of a small and of a medium row, as in sparse_product.cu.
-const SMALL_TABLE: usize = 256;
-const MEDIUM_TABLE: usize = 1024;
+const SMALL_TABLE_ENTRIES: usize = 256;
+const MEDIUM_TABLE_ENTRIES: usize = 1024;
 /// Maximum memory for the columns of large rows, in bytes, unless a single block needs more.
 const MAX_LARGE_ROW_BYTES: usize = 256 << 20;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
-    checked_dtypes().map(|(dtype, index)| PRODUCT_SOURCE.named_source(&dtype_defines(dtype, index)))
+    compile_check_dtypes().map(|(dtype, index)| PRODUCT_SOURCE.named_source(&dtype_defines(dtype, index)))
 }
 
 /// A matrix in the layout of the struct `Matrix` in sparse.cuh: three addresses, then the numbers of rows, columns and elements.
@@ -118,10 +118,10 @@ impl Product<'_> {
         queue().with_call_context(self.call)
     }
 
-    fn read_counters(&self, counters: &CudaBuffer) -> Result<[u64; COUNTERS]> {
-        let mut bytes = [0; 8 * COUNTERS];
+    fn read_counters(&self, counters: &CudaBuffer) -> Result<[u64; COUNTER_WORDS]> {
+        let mut bytes = [0; 8 * COUNTER_WORDS];
         self.context.copy_to_host(&mut bytes, counters.memory(), 0).with_call_context(self.call)?;
-        let mut numbers = [0; COUNTERS];
+        let mut numbers = [0; COUNTER_WORDS];
         for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *number = u64::from_le_bytes(*bytes);
         }
@@ -131,9 +131,9 @@ impl Product<'_> {
     fn run(&self) -> Result<Outcome> {
         let Product { call, context, a, b, rows, .. } = self;
         let (classes, counts) = (self.allocate(*rows, 1)?, self.allocate(*rows, size_of::<i32>())?);
-        let (large, counters) = (self.allocate(*rows, size_of::<i32>())?, self.allocate(COUNTERS, 8)?);
+        let (large, counters) = (self.allocate(*rows, size_of::<i32>())?, self.allocate(COUNTER_WORDS, 8)?);
         let [classes_at, counts_at, large_at, counters_at] = [&classes, &counts, &large, &counters].map(|buffer| buffer.pointer());
-        context.fill(counters.memory(), 0, [0u8; 4], 2 * COUNTERS).with_call_context(call)?;
+        context.fill(counters.memory(), 0, [0u8; 4], 2 * COUNTER_WORDS).with_call_context(call)?;
         let fault = context.fault_pointer().with_call_context(call)?;
         let op = device::fault_operation_id(call.op, 1);
         let by_warp = grid_for_items(32 * (*rows).max(1) as u64, DEFAULT_THREADS);
@@ -142,18 +142,19 @@ impl Product<'_> {
         args.push(&classes_at).push(&counts_at).push(&large_at).push(&counters_at).push(a).push(b).push(&fault).push(&op);
         self.launch("classify_rows", by_warp, DEFAULT_THREADS, &mut args)?;
         let found = self.read_counters(&counters)?;
-        let has_class = |class: usize| found[HAS_CLASS + class] != 0;
+        let has_class = |class: usize| found[HAS_CLASS_COUNTERS + class] != 0;
 
         // The read has returned the error word, which other launches may use.
         let fault = context.fault_pointer().with_call_context(call)?;
-        let by_table =
-            [("small", SMALL, SMALL_TABLE), ("medium", MEDIUM, MEDIUM_TABLE)].into_iter().filter(|(_, class, _)| has_class(*class));
+        let by_table = [("small", SMALL_ROW_CLASS, SMALL_TABLE_ENTRIES), ("medium", MEDIUM_ROW_CLASS, MEDIUM_TABLE_ENTRIES)]
+            .into_iter()
+            .filter(|(_, class, _)| has_class(*class));
         for (name, ..) in by_table.clone() {
             let mut args = Args::new();
             args.push(&counts_at).push(&classes_at).push(a).push(b).push(&fault).push(&op);
             self.launch(&format!("count_{name}_rows"), by_warp, DEFAULT_THREADS, &mut args)?;
         }
-        let large_rows = self.allocate_large_rows(found[LARGE_ROWS])?;
+        let large_rows = self.allocate_large_rows(found[LARGE_ROWS_COUNTER])?;
         if let Some(memory) = &large_rows {
             let bits = memory.bits.pointer();
             let mut args = Args::new();
@@ -220,7 +221,7 @@ impl Product<'_> {
         let mut args = Args::new();
         args.push(&indptr_at).push(&sums_at).push(&counts).push(&self.rows);
         self.launch("write_indptr", grid, DEFAULT_THREADS, &mut args)?;
-        let total = self.read_counters(counters)?[TOTAL];
+        let total = self.read_counters(counters)?[TOTAL_COUNTER];
         usize::try_from(total).map_err(|_| Error::value(self.call.op.name(), format!("a kernel counted {total} elements")))
     }
 
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn tables_fit_in_shared_memory() {
-        assert_eq!([4, 8, 16].map(|bytes| table_threads(SMALL_TABLE, bytes)), [256; 3]);
-        assert_eq!([4, 8, 16].map(|bytes| table_threads(MEDIUM_TABLE, bytes)), [128, 128, 64]);
+        assert_eq!([4, 8, 16].map(|bytes| table_threads(SMALL_TABLE_ENTRIES, bytes)), [256; 3]);
+        assert_eq!([4, 8, 16].map(|bytes| table_threads(MEDIUM_TABLE_ENTRIES, bytes)), [128, 128, 64]);
     }
 }

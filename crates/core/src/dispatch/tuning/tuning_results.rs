@@ -225,7 +225,7 @@ pub(super) fn insert_result(device: Device, entry: TuningResult) {
 }
 
 pub(super) fn list_results(device: Device) -> Result<DeviceResults> {
-    fn sorted<'a>(entries: impl Iterator<Item = &'a TuningResult>) -> Vec<TuningResult> {
+    fn sort_results<'a>(entries: impl Iterator<Item = &'a TuningResult>) -> Vec<TuningResult> {
         let mut list: Vec<TuningResult> = entries.cloned().collect();
         list.sort_by(|a, b| a.description.cmp(&b.description));
         list
@@ -233,13 +233,13 @@ pub(super) fn list_results(device: Device) -> Result<DeviceResults> {
     match named_file() {
         Err(e) => Err(e.clone()),
         Ok(Some((path, entries))) => {
-            Ok(DeviceResults { device, file: Some(path.clone()), read_only: true, entries: sorted(entries.values()) })
+            Ok(DeviceResults { device, file: Some(path.clone()), read_only: true, entries: sort_results(entries.values()) })
         }
         Ok(None) => Ok(with_table(device, |t| DeviceResults {
             device,
             file: t.file.clone(),
             read_only: false,
-            entries: sorted(t.measured_results()),
+            entries: sort_results(t.measured_results()),
         })),
     }
 }
@@ -351,12 +351,12 @@ mod tests {
     #[cfg(feature = "fault-injection")]
     #[test]
     fn a_failed_write_keeps_the_old_table() {
-        use crate::fault_injection::{Scope, with_failure_in};
+        use crate::fault_injection::{CountingScope, with_failure_in};
         for point in [Point::FileOpen, Point::FileWrite, Point::Rename] {
             let dir = tempfile::tempdir().unwrap();
             let file = dir.path().join("tuning/cpu.tsv");
             table(&file, [1]).save().unwrap();
-            let (result, failed) = with_failure_in(Scope::Thread, point, 0, || table(&file, [2]).save());
+            let (result, failed) = with_failure_in(CountingScope::Thread, point, 0, || table(&file, [2]).save());
             assert!(failed && result.is_err(), "{point:?}");
             assert_eq!(keys(&file), [1], "{point:?}");
             assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "{point:?}: a file is left");

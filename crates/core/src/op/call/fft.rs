@@ -50,7 +50,7 @@ pub enum FftKind {
 impl Fft<'_> {
     /// Returns the number of input elements that the transform along `axes[i]` uses; shorter inputs are extended by zeros. This is
     /// the transform's length, or `n / 2 + 1` along the last axis of [`FftKind::ComplexToReal`].
-    pub fn full_extent(&self, i: usize) -> usize {
+    pub fn used_input_extent(&self, i: usize) -> usize {
         let is_half = self.kind == FftKind::ComplexToReal && i + 1 == self.axes.len();
         if is_half { self.lengths[i] / 2 + 1 } else { self.lengths[i] }
     }

@@ -21,13 +21,13 @@ impl ModeGuard {
     }
 
     /// Until the guard is dropped, a kernel that declines a call also formats the text of its reason.
-    pub(crate) fn formatting_reasons() -> ModeGuard {
+    pub(crate) fn enable_reason_formatting() -> ModeGuard {
         ModeGuard::new(&WANTS_REASONS)
     }
 
     /// Makes calls wait for the compilation of their kernels until the guard is dropped, as under
     /// [`CompileMode::Wait`](crate::settings::CompileMode::Wait).
-    pub(crate) fn compiling_in_foreground() -> ModeGuard {
+    pub(crate) fn enable_foreground_compilation() -> ModeGuard {
         ModeGuard::new(&BLOCKS_ON_COMPILATION)
     }
 }

@@ -144,8 +144,8 @@ impl UniformScaling {
         let below = match dtype {
             DType::F64 => high.next_down(),
             DType::F32 => (high as f32).next_down().into(),
-            DType::F16 => f16::from_bits(bits_of_next_below(to_f16(high).to_bits())).into(),
-            _ => bf16::from_bits(bits_of_next_below(to_bf16(high).to_bits())).into(),
+            DType::F16 => f16::from_bits(next_smaller_16_bit_float(to_f16(high).to_bits())).into(),
+            _ => bf16::from_bits(next_smaller_16_bit_float(to_bf16(high).to_bits())).into(),
         };
         let limit = if low < high { below.max(rounded_low) } else { rounded_low };
         // Random numbers of dtype float16 and bfloat16 are scaled to the range in float32, like those of float32.
@@ -158,18 +158,18 @@ impl UniformScaling {
 }
 
 /// Returns the bits of the next smaller number of a 16-bit floating format, for the bits of a finite number.
-fn bits_of_next_below(bits: u16) -> u16 {
-    const SIGN: u16 = 0x8000;
+fn next_smaller_16_bit_float(bits: u16) -> u16 {
+    const SIGN_BIT: u16 = 0x8000;
     match bits {
-        0 | SIGN => SIGN | 1,
-        1..SIGN => bits - 1,
+        0 | SIGN_BIT => SIGN_BIT | 1,
+        1..SIGN_BIT => bits - 1,
         _ => bits + 1,
     }
 }
 
 impl Distribution {
     /// Returns whether the distribution can produce numbers of `dtype`.
-    pub fn has_dtype(self, dtype: DType) -> bool {
+    pub fn supports_dtype(self, dtype: DType) -> bool {
         match self {
             Distribution::Integers { .. } => dtype.is_int(),
             Distribution::Sampled { sampler, .. } if sampler.is_discrete() => dtype == DType::I64,

@@ -4,7 +4,7 @@ use cuprum_macros::{free_functions, numpy};
 
 use crate::array::NdArray;
 use crate::error::Result;
-use crate::expr::{Operand, elementwise_moving};
+use crate::expr::{Operand, elementwise_consuming_args};
 use crate::ops::elementwise::CONJ;
 
 /// Complex conjugate, elementwise (`numpy.conj`).
@@ -27,7 +27,7 @@ use crate::ops::elementwise::CONJ;
 #[doc(alias = "conjugate")]
 #[numpy("conj(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)", aliases("conjugate"))]
 pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
-    elementwise_moving(CONJ, &mut [x.into()])
+    elementwise_consuming_args(CONJ, &mut [x.into()])
 }
 
 /// # Complex conjugates

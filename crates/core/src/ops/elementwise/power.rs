@@ -5,7 +5,7 @@ use cuprum_macros::{free_functions, numpy};
 use crate::array::NdArray;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{Operand, build_with_dtypes, elementwise_moving};
+use crate::expr::{Operand, build_with_dtypes, elementwise_consuming_args};
 use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, TypeRule, result_type};
 use crate::ops::elementwise::{LDEXP, POWER, reciprocal, sqrt, square};
 use crate::scalar::Scalar;
@@ -86,7 +86,7 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
     {
         return Ok(exact);
     }
-    elementwise_moving(POWER, &mut [base, exponent])
+    elementwise_consuming_args(POWER, &mut [base, exponent])
 }
 
 /// Computes the power for exponents that need no power function, such as 2. Returns `None` for other exponents. As in NumPy's loops, the

@@ -35,7 +35,7 @@ pub fn cholesky(a: &NdArray, upper: bool) -> Result<NdArray> {
         return a.full(0.0, a.array.dtype(), &extents);
     }
     let triangle = if upper { Triangle::Upper } else { Triangle::Lower };
-    let [factor] = a.run(CHOLESKY, [a.output_spec(a.array.dtype(), &extents)?], Linalg::Cholesky { triangle })?;
+    let [factor] = a.dispatch_decomposition(CHOLESKY, [a.output_spec(a.array.dtype(), &extents)?], Linalg::Cholesky { triangle })?;
     Ok(factor)
 }
 
@@ -66,7 +66,7 @@ pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
         return Ok((a.full(0.0, dtype, &[a.rows, a.columns])?, a.full(0.0, DType::I32, &[a.min_extent()])?));
     }
     let outputs = [a.output_spec(dtype, &[a.rows, a.columns])?, a.output_spec(DType::I32, &[a.min_extent()])?];
-    let [factors, pivots] = a.run(LU_FACTOR, outputs, Linalg::Lu)?;
+    let [factors, pivots] = a.dispatch_decomposition(LU_FACTOR, outputs, Linalg::Lu)?;
     Ok((factors, pivots))
 }
 
@@ -103,7 +103,7 @@ pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
     if a.is_empty() {
         return Ok((a.identities(m, k)?, a.full(0.0, dtype, &[k, n])?));
     }
-    let [q, r] = a.run(QR, [a.output_spec(dtype, &[m, k])?, a.output_spec(dtype, &[k, n])?], Linalg::Qr { mode })?;
+    let [q, r] = a.dispatch_decomposition(QR, [a.output_spec(dtype, &[m, k])?, a.output_spec(dtype, &[k, n])?], Linalg::Qr { mode })?;
     Ok((q, r))
 }
 
@@ -117,7 +117,7 @@ pub fn qr_r(a: &NdArray) -> Result<NdArray> {
     if a.is_empty() {
         return a.full(0.0, dtype, &[k, n]);
     }
-    let [r] = a.run(QR, [a.output_spec(dtype, &[k, n])?], Linalg::Qr { mode: QrMode::R })?;
+    let [r] = a.dispatch_decomposition(QR, [a.output_spec(dtype, &[k, n])?], Linalg::Qr { mode: QrMode::R })?;
     Ok(r)
 }
 
@@ -153,7 +153,7 @@ pub fn qr_raw(a: &NdArray) -> Result<(NdArray, NdArray)> {
         return Ok((a.full(0.0, dtype, &[n, m])?, a.full(0.0, dtype, &[k])?));
     }
     let outputs = [a.output_spec(dtype, &[n, m])?, a.output_spec(dtype, &[k])?];
-    let [h, tau] = a.run(QR_RAW, outputs, Linalg::Qr { mode: QrMode::Raw })?;
+    let [h, tau] = a.dispatch_decomposition(QR_RAW, outputs, Linalg::Qr { mode: QrMode::Raw })?;
     Ok((h, tau))
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::op::{Op, Parameters};
 
 /// Computes a decomposition of one input on the CPU and copies the results to the device of the input.
-pub(super) fn compute(op: Op, inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
+pub(super) fn decompose_on_host(op: Op, inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let (Some(&task), [input]) = (parameters.and_then(|p| p.downcast_ref::<Linalg>()), inputs) else {
         return Err(Error::value(op.name(), "takes one array"));
     };
@@ -22,17 +22,18 @@ pub(super) fn compute(op: Op, inputs: &[StoredArray], parameters: Option<&Parame
     let dtype = input.dtype();
     let outputs = match task {
         Linalg::Schur => vec![spec(dtype, &[*n, *n])?, spec(dtype, &[*n, *n])?],
-        Linalg::Function(_) => vec![spec(complex_of(dtype), &[*n, *n])?],
+        Linalg::Function(_) => vec![spec(complex_dtype_of(dtype), &[*n, *n])?],
         Linalg::Qr { mode: QrMode::Raw } => vec![spec(dtype, &[*n, *m])?, spec(dtype, &[*m.min(n)])?],
         _ => return Err(Error::value(op.name(), "has no computation on the host")),
     };
     let inputs = [NdArray::from(input.clone()).to_device(Device::CPU)?.stored()?];
     let stream = Stream::current(Device::CPU);
-    let results = dispatch::run(&Call { op, device: Device::CPU, stream, inputs: &inputs, outputs: &outputs, work: Work::Linalg(task) })?;
+    let results =
+        dispatch::run_call(&Call { op, device: Device::CPU, stream, inputs: &inputs, outputs: &outputs, work: Work::Linalg(task) })?;
     results.into_iter().map(|result| NdArray::from(result).to_device(device)?.stored()).collect()
 }
 
 /// Returns the complex dtype with the precision of `dtype`: complex64 for float32, complex128 for float64.
-pub(super) fn complex_of(dtype: DType) -> DType {
+pub(super) fn complex_dtype_of(dtype: DType) -> DType {
     if dtype.real() == DType::F32 { DType::C64 } else { DType::C128 }
 }

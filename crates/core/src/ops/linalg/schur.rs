@@ -1,7 +1,7 @@
 //! Schur decompositions, square roots and logarithms of matrices (`scipy.linalg`).
 
-use super::on_host::complex_of;
-use super::spectral::{copy_real, is_real};
+use super::on_host::complex_dtype_of;
+use super::spectral::{copy_real_parts, has_no_imaginary_parts};
 use super::{LOGM, Matrices, SCHUR, SQRTM};
 use crate::array::NdArray;
 use crate::call::{Linalg, MatrixFunction};
@@ -43,7 +43,7 @@ pub fn schur(a: &NdArray) -> Result<(NdArray, NdArray)> {
     if a.is_empty() {
         return Ok((a.full(0.0, dtype, &extents)?, a.full(0.0, dtype, &extents)?));
     }
-    let [t, z] = a.run(SCHUR, [a.output_spec(dtype, &extents)?, a.output_spec(dtype, &extents)?], Linalg::Schur)?;
+    let [t, z] = a.dispatch_decomposition(SCHUR, [a.output_spec(dtype, &extents)?, a.output_spec(dtype, &extents)?], Linalg::Schur)?;
     Ok((t, z))
 }
 
@@ -53,7 +53,7 @@ fn schur_from_args(args: &Args) -> Result<Value> {
         Some(Value::Str(output)) if matches!(output.as_str(), "real" | "r") => a,
         Some(Value::Str(output)) if matches!(output.as_str(), "complex" | "c") => {
             let dtype = super::computed_dtype(SCHUR, a.dtype())?;
-            a.astype(complex_of(dtype))?
+            a.astype(complex_dtype_of(dtype))?
         }
         _ => return Err(Error::value(args.op(), "argument must be 'real', or 'complex'")),
     };
@@ -122,6 +122,6 @@ fn apply_matrix_function(op: Op, a: &NdArray, function: MatrixFunction) -> Resul
     if a.is_empty() {
         return a.full(0.0, dtype, &extents);
     }
-    let [result] = a.run(op, [a.output_spec(complex_of(dtype), &extents)?], Linalg::Function(function))?;
-    if dtype.is_complex() || !is_real(&result)? { Ok(result) } else { copy_real(&result) }
+    let [result] = a.dispatch_decomposition(op, [a.output_spec(complex_dtype_of(dtype), &extents)?], Linalg::Function(function))?;
+    if dtype.is_complex() || !has_no_imaginary_parts(&result)? { Ok(result) } else { copy_real_parts(&result) }
 }

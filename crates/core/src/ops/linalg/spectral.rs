@@ -1,6 +1,6 @@
 //! Singular values and eigenvalues.
 
-use super::on_host::complex_of;
+use super::on_host::complex_dtype_of;
 use super::{EIG, EIGH, EIGVALS, EIGVALSH, Matrices, SVD, SVDVALS};
 use crate::array::NdArray;
 use crate::call::{Linalg, SingularVectors, Triangle};
@@ -42,7 +42,7 @@ pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArra
     }
     let outputs = [a.output_spec(dtype, &[m, columns])?, a.output_spec(dtype.real(), &[k])?, a.output_spec(dtype, &[rows, n])?];
     let vectors = if full_matrices { SingularVectors::Full } else { SingularVectors::Reduced };
-    let [u, s, vh] = a.run(SVD, outputs, Linalg::Svd { vectors })?;
+    let [u, s, vh] = a.dispatch_decomposition(SVD, outputs, Linalg::Svd { vectors })?;
     Ok((u, s, vh))
 }
 
@@ -122,7 +122,7 @@ pub fn svdvals(x: &NdArray) -> Result<NdArray> {
     if a.is_empty() {
         return a.full(0.0, real, &[k]);
     }
-    let [s] = a.run(SVDVALS, [a.output_spec(real, &[k])?], Linalg::Svd { vectors: SingularVectors::Omitted })?;
+    let [s] = a.dispatch_decomposition(SVDVALS, [a.output_spec(real, &[k])?], Linalg::Svd { vectors: SingularVectors::Omitted })?;
     Ok(s)
 }
 
@@ -155,7 +155,7 @@ pub fn eigh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<(NdArray,
         return Ok((a.full(0.0, dtype.real(), &[n])?, a.full(0.0, dtype, &[n, n])?));
     }
     let outputs = [a.output_spec(dtype.real(), &[n])?, a.output_spec(dtype, &[n, n])?];
-    let [values, vectors] = a.run(EIGH, outputs, Linalg::Eigh { triangle, vectors: true })?;
+    let [values, vectors] = a.dispatch_decomposition(EIGH, outputs, Linalg::Eigh { triangle, vectors: true })?;
     Ok((values, vectors))
 }
 
@@ -182,7 +182,7 @@ pub fn eigvalsh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<NdArr
     if a.is_empty() {
         return a.full(0.0, real, &[n]);
     }
-    let [values] = a.run(EIGVALSH, [a.output_spec(real, &[n])?], Linalg::Eigh { triangle, vectors: false })?;
+    let [values] = a.dispatch_decomposition(EIGVALSH, [a.output_spec(real, &[n])?], Linalg::Eigh { triangle, vectors: false })?;
     Ok(values)
 }
 
@@ -212,10 +212,14 @@ pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
     if a.is_empty() {
         return Ok((a.full(0.0, dtype, &[n])?, a.full(0.0, dtype, &[n, n])?));
     }
-    let complex = complex_of(dtype);
+    let complex = complex_dtype_of(dtype);
     let outputs = [a.output_spec(complex, &[n])?, a.output_spec(complex, &[n, n])?];
-    let [values, vectors] = a.run(EIG, outputs, Linalg::Eig { vectors: true })?;
-    if dtype.is_complex() || !is_real(&values)? { Ok((values, vectors)) } else { Ok((copy_real(&values)?, copy_real(&vectors)?)) }
+    let [values, vectors] = a.dispatch_decomposition(EIG, outputs, Linalg::Eig { vectors: true })?;
+    if dtype.is_complex() || !has_no_imaginary_parts(&values)? {
+        Ok((values, vectors))
+    } else {
+        Ok((copy_real_parts(&values)?, copy_real_parts(&vectors)?))
+    }
 }
 
 /// Returns the eigenvalues of square matrices (`numpy.linalg.eigvals`), which are real if all eigenvalues of real matrices are.
@@ -240,15 +244,15 @@ pub fn eigvals(a: &NdArray) -> Result<NdArray> {
     if a.is_empty() {
         return a.full(0.0, dtype, &[n]);
     }
-    let [values] = a.run(EIGVALS, [a.output_spec(complex_of(dtype), &[n])?], Linalg::Eig { vectors: false })?;
-    if dtype.is_complex() || !is_real(&values)? { Ok(values) } else { copy_real(&values) }
+    let [values] = a.dispatch_decomposition(EIGVALS, [a.output_spec(complex_dtype_of(dtype), &[n])?], Linalg::Eig { vectors: false })?;
+    if dtype.is_complex() || !has_no_imaginary_parts(&values)? { Ok(values) } else { copy_real_parts(&values) }
 }
 
-pub(super) fn is_real(values: &NdArray) -> Result<bool> {
+pub(super) fn has_no_imaginary_parts(values: &NdArray) -> Result<bool> {
     Ok(equal(values.imag()?, 0)?.all(())?.item()?.as_bool())
 }
 
 /// Returns a copy of the real parts, so that the memory of the complex array can be freed.
-pub(super) fn copy_real(values: &NdArray) -> Result<NdArray> {
+pub(super) fn copy_real_parts(values: &NdArray) -> Result<NdArray> {
     values.real()?.copy()
 }

@@ -31,7 +31,7 @@ use cuprum_macros::numpy;
 /// ```
 #[numpy("linalg.solve(a, b)")]
 pub fn solve(a: &NdArray, b: &NdArray) -> Result<NdArray> {
-    solve_with(SOLVE, a, b, Linalg::Solve)
+    dispatch_solve(SOLVE, a, b, Linalg::Solve)
 }
 
 /// Returns the solution `x` of `a @ x = b` for triangular matrices `a` (`scipy.linalg.solve_triangular`).
@@ -57,7 +57,7 @@ pub fn solve(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy("linalg.solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False)", call = solve_triangular_from_args)]
 pub fn solve_triangular(a: &NdArray, b: &NdArray, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<NdArray> {
-    solve_with(SOLVE_TRIANGULAR, a, b, Linalg::SolveTriangular { triangle, form, unit_diagonal })
+    dispatch_solve(SOLVE_TRIANGULAR, a, b, Linalg::SolveTriangular { triangle, form, unit_diagonal })
 }
 
 fn solve_triangular_from_args(args: &Args) -> Result<Value> {
@@ -68,7 +68,7 @@ fn solve_triangular_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Dispatches a solution of linear systems. A 1-D `b` becomes a matrix of one column.
-fn solve_with(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdArray> {
+fn dispatch_solve(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdArray> {
     let device = common_device(op, a, b)?;
     let is_vector = b.ndim() == 1;
     let column = if is_vector { b.expand_dims(1)? } else { b.clone() };
@@ -112,7 +112,7 @@ pub fn inv(a: &NdArray) -> Result<NdArray> {
     if a.is_empty() {
         return a.full(0.0, a.array.dtype(), &extents);
     }
-    let [inverse] = a.run(INV, [a.output_spec(a.array.dtype(), &extents)?], Linalg::Inverse)?;
+    let [inverse] = a.dispatch_decomposition(INV, [a.output_spec(a.array.dtype(), &extents)?], Linalg::Inverse)?;
     Ok(inverse)
 }
 
@@ -137,7 +137,7 @@ pub fn det(a: &NdArray) -> Result<NdArray> {
     if a.is_empty() {
         return a.full(1.0, a.array.dtype(), &[]);
     }
-    let [det] = a.run(DET, [a.output_spec(a.array.dtype(), &[])?], Linalg::Determinant { log: false })?;
+    let [det] = a.dispatch_decomposition(DET, [a.output_spec(a.array.dtype(), &[])?], Linalg::Determinant { log: false })?;
     Ok(det)
 }
 
@@ -169,7 +169,7 @@ pub fn slogdet(a: &NdArray) -> Result<(NdArray, NdArray)> {
         return Ok((a.full(1.0, dtype, &[])?, a.full(0.0, dtype.real(), &[])?));
     }
     let outputs = [a.output_spec(dtype, &[])?, a.output_spec(dtype.real(), &[])?];
-    let [sign, log] = a.run(SLOGDET, outputs, Linalg::Determinant { log: true })?;
+    let [sign, log] = a.dispatch_decomposition(SLOGDET, outputs, Linalg::Determinant { log: true })?;
     Ok((sign, log))
 }
 

@@ -1,7 +1,7 @@
 //! Random numbers of distributions whose parameters are arrays.
 
 use super::parameters::{FINITE, NOT_NEGATIVE, check_all, device_of, location_parameter, real_parameter, result_shape, whole_number};
-use super::{Generator, INTEGERS, SAMPLES, UNIFORM, range_of_integers};
+use super::{Generator, INTEGERS, SAMPLES, UNIFORM, integer_dtype_range};
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
 use crate::call::{Distribution, Sampler};
@@ -109,7 +109,7 @@ impl Generator {
     ) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (low, high, size) = (low.into(), high.into(), size.into_shape());
-        let (least, most) = range_of_integers(dtype)?;
+        let (least, most) = integer_dtype_range(dtype)?;
         let device = device_of(&[&low, &high])?;
         let empty_range = if endpoint { "low > high" } else { "low >= high" };
         // Returns the bound less `reduction`, which is 0 or 1.

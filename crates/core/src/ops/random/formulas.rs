@@ -1,8 +1,8 @@
 //! Distributions as expressions of uniform and normal numbers and of numbers drawn by rejection.
 
 use super::parameters::{
-    ABOVE_ONE, COUNT_OF_ITEMS, NOT_NEGATIVE, POISSON_MEAN, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE, check_all,
-    integer_parameter, location_parameter, real_parameter, result_shape, trials_parameter,
+    ABOVE_ONE, NOT_NEGATIVE, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE, VALID_ITEM_COUNT, VALID_POISSON_MEAN,
+    check_all, integer_parameter, location_parameter, real_parameter, result_shape, trials_parameter,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -191,31 +191,31 @@ pub(super) fn beta(g: &Generator, [a, b]: [Operand; 2], size: &[usize]) -> Resul
 
 pub(super) fn chisquare(g: &Generator, [df]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (df, shape) = one_parameter!(df, POSITIVE, size);
-    chisquare_numbers(g, &df, &shape)
+    draw_chisquare(g, &df, &shape)
 }
 
 /// Returns numbers of the chi-square distribution for checked degrees of freedom.
-fn chisquare_numbers(g: &Generator, df: &Operand, size: &[usize]) -> Result<NdArray> {
+fn draw_chisquare(g: &Generator, df: &Operand, size: &[usize]) -> Result<NdArray> {
     multiply(g.draw_gamma(&multiply_by_number(df, 0.5)?, size)?, 2.0)
 }
 
 /// Returns numbers of the noncentral chi-square distribution: a Poisson mixture of chi-square distributions (Johnson, Kotz and
 /// Balakrishnan, "Continuous Univariate Distributions", volume 2, 29.2).
-fn noncentral_numbers(g: &Generator, df: &Operand, nonc: &Operand, size: &[usize]) -> Result<NdArray> {
+fn draw_noncentral_chisquare(g: &Generator, df: &Operand, nonc: &Operand, size: &[usize]) -> Result<NdArray> {
     let mixed = g.draw_integers(Sampler::Poisson, &[multiply_by_number(nonc, 0.5)?], size)?.astype(DType::F64)?;
-    chisquare_numbers(g, &add(df, multiply(mixed, 2.0)?)?.into(), size)
+    draw_chisquare(g, &add(df, multiply(mixed, 2.0)?)?.into(), size)
 }
 
 pub(super) fn noncentral_chisquare(g: &Generator, [df, nonc]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(df, "df", &POSITIVE)?, real_parameter(nonc, "nonc", &POISSON_MEAN)?];
+    let pair = [real_parameter(df, "df", &POSITIVE)?, real_parameter(nonc, "nonc", &VALID_POISSON_MEAN)?];
     let size = result_shape(&pair, size)?;
-    noncentral_numbers(g, &pair[0], &pair[1], &size)
+    draw_noncentral_chisquare(g, &pair[0], &pair[1], &size)
 }
 
 pub(super) fn f(g: &Generator, [dfnum, dfden]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [real_parameter(dfnum, "dfnum", &POSITIVE)?, real_parameter(dfden, "dfden", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
-    let (above, below) = (chisquare_numbers(g, &pair[0], &size)?, chisquare_numbers(g, &pair[1], &size)?);
+    let (above, below) = (draw_chisquare(g, &pair[0], &size)?, draw_chisquare(g, &pair[1], &size)?);
     divide(divide(above, &pair[0])?, divide(below, &pair[1])?)
 }
 
@@ -223,10 +223,10 @@ pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], si
     let all = [
         real_parameter(dfnum, "dfnum", &POSITIVE)?,
         real_parameter(dfden, "dfden", &POSITIVE)?,
-        real_parameter(nonc, "nonc", &POISSON_MEAN)?,
+        real_parameter(nonc, "nonc", &VALID_POISSON_MEAN)?,
     ];
     let size = result_shape(&all, size)?;
-    let (above, below) = (noncentral_numbers(g, &all[0], &all[2], &size)?, chisquare_numbers(g, &all[1], &size)?);
+    let (above, below) = (draw_noncentral_chisquare(g, &all[0], &all[2], &size)?, draw_chisquare(g, &all[1], &size)?);
     divide(divide(above, &all[0])?, divide(below, &all[1])?)
 }
 
@@ -263,7 +263,7 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
 }
 
 pub(super) fn poisson(g: &Generator, [lam]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
-    let (lam, shape) = one_parameter!(lam, POISSON_MEAN, size);
+    let (lam, shape) = one_parameter!(lam, VALID_POISSON_MEAN, size);
     g.draw_integers(Sampler::Poisson, &[lam], &shape)
 }
 
@@ -279,7 +279,7 @@ pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usi
     let size = result_shape(&pair, size)?;
     // The mean is checked after the multiplication, because the gamma number can make the mean too large.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
-    let mean = real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &POISSON_MEAN)?;
+    let mean = real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &VALID_POISSON_MEAN)?;
     g.draw_integers(Sampler::Poisson, &[mean], &size)
 }
 
@@ -300,8 +300,8 @@ pub(super) fn zipf(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<N
 
 pub(super) fn hypergeometric(g: &Generator, [ngood, nbad, nsample]: [Operand; 3], size: &[usize]) -> Result<NdArray> {
     let all = [
-        integer_parameter(ngood, "ngood", &COUNT_OF_ITEMS)?,
-        integer_parameter(nbad, "nbad", &COUNT_OF_ITEMS)?,
+        integer_parameter(ngood, "ngood", &VALID_ITEM_COUNT)?,
+        integer_parameter(nbad, "nbad", &VALID_ITEM_COUNT)?,
         integer_parameter(nsample, "nsample", &NOT_NEGATIVE)?,
     ];
     let size = result_shape(&all, size)?;

@@ -4,7 +4,7 @@ use cuprum_macros::numpy;
 
 use super::arguments::draw_with_size;
 use super::parameters::{
-    COUNT_OF_ITEMS, NOT_NAN, NOT_NEGATIVE, PROBABILITY, check_all, device_of, integer_parameter, location_parameter, real_parameter,
+    NOT_NAN, NOT_NEGATIVE, PROBABILITY, VALID_ITEM_COUNT, check_all, device_of, integer_parameter, location_parameter, real_parameter,
     result_shape, trials_parameter,
 };
 use super::{Generator, SHARED_GENERATOR};
@@ -68,7 +68,7 @@ fn multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]
 }
 
 fn hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size: &[usize]) -> Result<NdArray> {
-    let colors = array_parameter(integer_parameter(colors, "colors", &COUNT_OF_ITEMS)?)?;
+    let colors = array_parameter(integer_parameter(colors, "colors", &VALID_ITEM_COUNT)?)?;
     if colors.ndim() != 1 {
         return Err(Error::value("random", "colors must be a one-dimensional sequence of nonnegative integers"));
     }

@@ -27,10 +27,10 @@ pub(super) const PROBABILITY_BELOW_ONE: Interval =
     Interval { contains: |x| (0.0..1.0).contains(&x), message: "{} < 0, {} >= 1 or {} contains NaNs" };
 pub(super) const ABOVE_ONE: Interval = Interval { contains: |x| x > 1.0, message: "{} <= 1 or {} contains NaNs" };
 /// Valid means of a Poisson distribution. As in NumPy, the upper limit is ten standard deviations below 2^63.
-pub(super) const POISSON_MEAN: Interval =
+pub(super) const VALID_POISSON_MEAN: Interval =
     Interval { contains: |x| (0.0..=9.223372006484771e18).contains(&x), message: "{} < 0, {} contains NaNs, or {} value too large" };
 /// Valid numbers of items in a population, for `hypergeometric`. The upper limit is NumPy's.
-pub(super) const COUNT_OF_ITEMS: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
+pub(super) const VALID_ITEM_COUNT: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
 /// Returns the parameter `value` in float64. Every real number is valid, also NaN.
 pub(super) fn location_parameter(value: Operand, name: &str) -> Result<Operand> {

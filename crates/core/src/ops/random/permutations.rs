@@ -21,8 +21,8 @@ use crate::ops::sort::unique_all;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
-/// Returns the population of a choice: `0..n` if the first argument is an integer n, else the argument as an array.
-fn population(args: &Args, name: &str) -> Result<NdArray> {
+/// Returns the read_population of a choice: `0..n` if the first argument is an integer n, else the argument as an array.
+fn read_population(args: &Args, name: &str) -> Result<NdArray> {
     let value = args.get(name).ok_or_else(|| Error::value(args.op(), format!("argument '{name}' is missing")))?;
     match value {
         Value::Scalar(Scalar::Int(_)) => arange(0, value.int(args.op())?.max(0), 1),
@@ -374,7 +374,7 @@ pub fn choice(a: impl Population, size: impl IntoShape, replace: bool, p: Option
 /// # }
 /// ```
 #[numpy("random.permutation(x, axis=0, seed=None)", differs = "Philox numbers, the same on every device", call = |args| {
-    let (x, axis) = (population(args, "x")?, args.int_or("axis", 0)?);
+    let (x, axis) = (read_population(args, "x")?, args.int_or("axis", 0)?);
     with_generator(args, |generator| generator.permutation(&x, axis)).map(Value::Array)
 })]
 pub fn permutation(x: impl Population, axis: isize) -> Result<NdArray> {

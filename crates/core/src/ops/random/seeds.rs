@@ -50,7 +50,7 @@ pub(super) fn entropy() -> u64 {
 }
 
 /// Appends the 64-bit words of a seed, the low word first. A seed is a non-negative integer, or a sequence or an array of such integers.
-fn append_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result<()> {
+fn append_seed_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result<()> {
     let mut push = |number: i128| {
         let number = u128::try_from(number).map_err(|_| Error::value(op, "expected non-negative integer"))?;
         words.push(number as u64);
@@ -76,7 +76,7 @@ fn append_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result
                 if item.items().is_some() {
                     return Err(Error::value(op, "seeds must be a flat sequence of integers"));
                 }
-                append_words(op, item, words)?;
+                append_seed_words(op, item, words)?;
             }
             Ok(())
         }
@@ -87,7 +87,7 @@ fn append_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result
 /// Returns the key for a seed: an integer, or a sequence or an array of integers.
 pub(super) fn key_from_value(op: &'static str, value: &Value) -> Result<u64> {
     let mut words = Vec::new();
-    append_words(op, value, &mut words)?;
+    append_seed_words(op, value, &mut words)?;
     if words.is_empty() {
         return Err(Error::value(op, "the seed has no numbers"));
     }

@@ -18,7 +18,7 @@ use crate::s;
 /// Maximum number of products that a sampled product stores at a time.
 const MAX_SAMPLED_PRODUCTS: usize = 1 << 24;
 /// Number of steps of a triangular solve between two tests for convergence. A test waits for the device.
-const STEPS_PER_TEST: usize = 8;
+const STEPS_PER_CONVERGENCE_TEST: usize = 8;
 
 fn input_arrays<const N: usize>(op: Op, inputs: &[StoredArray]) -> Result<[NdArray; N]> {
     let arrays: Vec<NdArray> = inputs.iter().map(|a| a.clone().into()).collect();
@@ -35,7 +35,7 @@ fn sparse_request(op: Op, parameters: Option<&Parameters>) -> Result<Sparse> {
 }
 
 /// Computes the product with a vector, or with each column of a matrix, as sums of segments.
-pub(super) fn multiply(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
+pub(super) fn multiply_by_dense(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, values, b] = input_arrays(SPARSE_MULTIPLY, inputs)?;
     to_outputs([multiply_arrays(&indptr, &indices, &values, &b)?])
 }
@@ -99,7 +99,7 @@ fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usiz
 }
 
 /// Computes dot products of pairs of rows, for a limited number of positions at a time.
-pub(super) fn sample(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
+pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, a, b] = input_arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
     let rows = row_indices(&indptr, count)?;
@@ -142,14 +142,14 @@ pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Param
         Some(if b.ndim() == 1 { diagonal } else { diagonal.reshape((-1, 1))? })
     };
     let step = |x: &NdArray| {
-        let rest = subtract(&b, super::multiply(strict, x)?)?;
+        let rest = subtract(&b, super::multiply_by_dense(strict, x)?)?;
         divisor.as_ref().map_or(Ok(rest.clone()), |d| rest.divide(d))?.eval().cloned()
     };
     let mut x = full_on_device(b.device(), b.shape(), 0.into(), b.dtype())?;
     for done in 1..=n.saturating_add(1) {
         let next = step(&x)?;
         // NaN differs from itself. If the solution contains NaN, the test for convergence fails and the loop takes all steps.
-        let is_test = done.is_multiple_of(STEPS_PER_TEST) || done > n;
+        let is_test = done.is_multiple_of(STEPS_PER_CONVERGENCE_TEST) || done > n;
         if is_test && x.equal(&next)?.all(())?.item()?.as_bool() {
             break;
         }

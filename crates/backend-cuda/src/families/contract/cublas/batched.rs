@@ -76,7 +76,7 @@ impl Blas {
     /// ended.
     pub unsafe fn lu_batched(&self, lu: &BatchedLuFactors, info: u64) -> Result<()> {
         let &BatchedLuFactors { n, count, .. } = lu;
-        let (at, factors) = (index_of(lu.dtype)?, as_c_pointer(lu.factors));
+        let (at, factors) = (blas_type_index(lu.dtype)?, as_c_pointer(lu.factors));
         let (pivots, info) = (as_c_pointer(lu.pivots).cast_mut(), as_c_pointer(info).cast_mut());
         let (on, _workspace) = self.lock_handle()?;
         // The call is not retried if the device is out of memory, because it may have overwritten its input.
@@ -95,7 +95,7 @@ impl Blas {
     /// As for [`Blas::lu_batched`].
     pub unsafe fn lu_solve_batched(&self, lu: &BatchedLuFactors, form: Transpose, k: i32, b: u64) -> Result<()> {
         let &BatchedLuFactors { n, count, .. } = lu;
-        let (at, factors, pivots) = (index_of(lu.dtype)?, as_c_pointer(lu.factors), as_c_pointer(lu.pivots));
+        let (at, factors, pivots) = (blas_type_index(lu.dtype)?, as_c_pointer(lu.factors), as_c_pointer(lu.pivots));
         // cuBLAS writes the negative position of an invalid argument to this number, which is in host memory.
         let mut invalid = 0;
         let (on, _workspace) = self.lock_handle()?;
@@ -109,7 +109,7 @@ impl Blas {
     }
 }
 
-fn index_of(dtype: BlasType) -> Result<usize> {
+fn blas_type_index(dtype: BlasType) -> Result<usize> {
     match dtype {
         BlasType::F32 => Ok(0),
         BlasType::F64 => Ok(1),

@@ -16,7 +16,7 @@ static FIRST_FAILING: AtomicUsize = AtomicUsize::new(0);
 static FAILING_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Index of the operation at which the process aborts, among the counted operations; `usize::MAX` for none.
 static ABORTING_OPERATION: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Whether only operations of the thread that started the counting are counted ([`Scope::Thread`]).
+/// Whether only operations of the thread that started the counting are counted ([`CountingScope::Thread`]).
 static COUNTS_ONE_THREAD_ONLY: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -26,7 +26,7 @@ thread_local! {
 
 /// The threads whose operations are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub enum CountingScope {
     /// All threads of the process.
     Process,
     /// The calling thread, so that tests of other threads are not disturbed.
@@ -59,13 +59,13 @@ impl Drop for StopCountingOnDrop {
     }
 }
 
-fn run_counted<R>(scope: Scope, point: Point, target: usize, length: usize, abort: usize, f: impl FnOnce() -> R) -> (R, usize) {
+fn run_counted<R>(scope: CountingScope, point: Point, target: usize, length: usize, abort: usize, f: impl FnOnce() -> R) -> (R, usize) {
     let _exclusive = COUNTING_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     COUNTED_OPERATIONS.store(0, Ordering::Relaxed);
     FIRST_FAILING.store(target, Ordering::Relaxed);
     FAILING_COUNT.store(length, Ordering::Relaxed);
     ABORTING_OPERATION.store(abort, Ordering::Relaxed);
-    COUNTS_ONE_THREAD_ONLY.store(scope == Scope::Thread, Ordering::Relaxed);
+    COUNTS_ONE_THREAD_ONLY.store(scope == CountingScope::Thread, Ordering::Relaxed);
     STARTED_COUNTING.set(true);
     COUNTED_POINT.store(point as usize, Ordering::Relaxed);
     let guard = StopCountingOnDrop;
@@ -82,22 +82,22 @@ pub fn with_failure<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> (R, boo
 
 /// Runs `f` as [`with_failure`] does, while operations `n..n + length` fail. With two failures in a row, a retry fails too.
 pub fn with_failures<R>(point: Point, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
-    let (result, counted) = run_counted(Scope::Process, point, n, length, usize::MAX, f);
+    let (result, counted) = run_counted(CountingScope::Process, point, n, length, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` as [`with_failure`] does, and counts only the operations in `scope`.
-pub fn with_failure_in<R>(scope: Scope, point: Point, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
+pub fn with_failure_in<R>(scope: CountingScope, point: Point, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
     let (result, counted) = run_counted(scope, point, n, 1, usize::MAX, f);
     (result, counted > n)
 }
 
 /// Runs `f` and ends the process without cleaning up at operation number `n` of kind `point`, as a crash or a signal would.
 pub fn with_abort<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> R {
-    run_counted(Scope::Process, point, 0, 0, n, f).0
+    run_counted(CountingScope::Process, point, 0, 0, n, f).0
 }
 
 /// Runs `f` and returns its result with the number of operations of kind `point` in `scope`.
-pub fn count<R>(scope: Scope, point: Point, f: impl FnOnce() -> R) -> (R, usize) {
+pub fn count_operations<R>(scope: CountingScope, point: Point, f: impl FnOnce() -> R) -> (R, usize) {
     run_counted(scope, point, 0, 0, usize::MAX, f)
 }

@@ -10,7 +10,7 @@ use cuprum_cpu_base::views::{Elements, Output};
 
 use crate::element::SparseElement;
 use crate::index::Index;
-use crate::matrix::{OutOfBounds, Structure};
+use crate::matrix::{CsrStructure, OutOfBoundsRecord};
 
 /// Number of partial sums of a dot product. Term n is added to partial sum n modulo `LANES`.
 const LANES: usize = 8;
@@ -20,7 +20,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let ([indptr, indices, a, b], name) = (call.inputs, call.op.name()) else { decline!("not a sampled product") };
     let ([_, k], [columns, _]) = (a.shape(), b.shape()) else { decline!("dense factors that are not 2-D") };
     let (k, columns) = (*k, *columns);
-    let structure = Structure::<I>::new(name, indptr, indices)?;
+    let structure = CsrStructure::<I>::new(name, indptr, indices)?;
     let (a, b) = (Elements::contiguous(a)?.typed::<T>(), Elements::contiguous(b)?.typed::<T>());
     let mut output = Output::allocate(call, 0)?;
     let mut out = output.elements_mut()?.typed::<T>();
@@ -38,7 +38,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
         out = rest;
     }
     out.fill(T::ZERO);
-    let out_of_bounds = OutOfBounds::new();
+    let out_of_bounds = OutOfBoundsRecord::new();
     threads::for_each(
         parts.into_iter(),
         structure.cost().saturating_mul(k),
@@ -47,18 +47,18 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
             let at = structure.row(rows.start).start..structure.row(rows.end - 1).end;
             let indices = &structure.indices[at];
             match out_of_bounds.check(columns, indices) {
-                true => simd::dispatch(SampleRows { structure, rows, a, b, k, out }),
+                true => simd::dispatch(SampledRowsTask { structure, rows, a, b, k, out }),
                 false => out.fill(T::ZERO),
             }
         },
     );
     out_of_bounds.result(name, columns)?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 /// A task: computes the elements of some rows.
-struct SampleRows<'a, 'o, T, I> {
-    structure: Structure<'a, I>,
+struct SampledRowsTask<'a, 'o, T, I> {
+    structure: CsrStructure<'a, I>,
     rows: Range<usize>,
     a: &'a [T],
     b: &'a [T],
@@ -66,7 +66,7 @@ struct SampleRows<'a, 'o, T, I> {
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> Loop for SampleRows<'_, '_, T, I> {
+impl<T: SparseElement, I: Index> Loop for SampledRowsTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {

@@ -21,7 +21,7 @@ const MAX_LEN_IN_REGISTERS: usize = if cfg!(debug_assertions) { 1 << 10 } else {
 /// Maximum number of lanes in a register.
 pub(super) const MAX_LANES: usize = 16;
 /// Minimum number of keys for a pivot from nine registers; fewer keys use three.
-const MIN_LEN_FOR_NINE_REGISTERS: usize = 1024;
+const MIN_LEN_FOR_NINE_REGISTER_PIVOT: usize = 1024;
 /// Number of registers that one iteration of the main loop of [`partition`] handles.
 const UNROLL: usize = 4;
 
@@ -57,12 +57,12 @@ pub(super) trait Simd: Copy {
     ///
     /// # Safety
     /// `from` points to [`Simd::LANES`] keys.
-    unsafe fn load_all(self, from: *const Self::Key) -> Self::Keys;
+    unsafe fn load_register(self, from: *const Self::Key) -> Self::Keys;
     /// Stores a whole register to `to`.
     ///
     /// # Safety
     /// `to` is valid for [`Simd::LANES`] keys.
-    unsafe fn store_all(self, keys: Self::Keys, to: *mut Self::Key);
+    unsafe fn store_register(self, keys: Self::Keys, to: *mut Self::Key);
 }
 
 /// Repeats a block of code for each register number `$row` below `$rows` (at most 16). The code is unrolled, so that an array of registers
@@ -199,7 +199,7 @@ fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::K
 fn choose_pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
     let step = keys.len().saturating_sub(S::LANES) / 8;
     let mut medians = median_at(simd, keys, 0, 4 * step);
-    if keys.len() >= MIN_LEN_FOR_NINE_REGISTERS {
+    if keys.len() >= MIN_LEN_FOR_NINE_REGISTER_PIVOT {
         let (first, last) = (median_at(simd, keys, step, step), median_at(simd, keys, 5 * step, step));
         medians = median_of_3(simd, first, medians, last);
     }
@@ -237,12 +237,12 @@ fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_k
         unsafe {
             let mut steps = [pivot; UNROLL];
             for (step, keys) in steps.iter_mut().enumerate() {
-                *keys = simd.load_all(from.add(done + step * S::LANES));
+                *keys = simd.load_register(from.add(done + step * S::LANES));
             }
             for &keys in &steps {
                 let (low, count, high) = simd.partition(keys, pivot);
-                simd.store_all(low, lower.add(below));
-                simd.store_all(high, upper.add(done - below));
+                simd.store_register(low, lower.add(below));
+                simd.store_register(high, upper.add(done - below));
                 (below, done) = (below + count, done + S::LANES);
             }
         }

@@ -40,11 +40,11 @@ impl Simd for Plain {
         let (low, high): (Vec<u32>, Vec<u32>) = keys.iter().partition(|&&key| key < pivot[0]);
         (self.load(&low), low.len(), self.load(&high))
     }
-    unsafe fn load_all(self, from: *const u32) -> [u32; 4] {
+    unsafe fn load_register(self, from: *const u32) -> [u32; 4] {
         // SAFETY: the caller guarantees that `from` points to four keys.
         unsafe { from.cast::<[u32; 4]>().read() }
     }
-    unsafe fn store_all(self, keys: [u32; 4], to: *mut u32) {
+    unsafe fn store_register(self, keys: [u32; 4], to: *mut u32) {
         // SAFETY: the caller guarantees that `to` is valid for four keys.
         unsafe { to.cast::<[u32; 4]>().write(keys) }
     }

@@ -9,10 +9,10 @@ use crate::coefficients::TWO_OVER_PI;
 use crate::real::{QuarterTurns, Real};
 use crate::trigonometric::{sin_at, tan_at};
 
-/// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`Real::LARGE_FROM` or more).
+/// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`Real::MIN_LARGE_ARGUMENT` or more).
 #[inline(always)]
-pub fn is_large<T: Real>(x: T) -> bool {
-    x.abs() >= T::of(T::LARGE_FROM)
+pub fn is_large_argument<T: Real>(x: T) -> bool {
+    x.abs() >= T::of(T::MIN_LARGE_ARGUMENT)
 }
 
 /// Returns `sin x` for large `x`.

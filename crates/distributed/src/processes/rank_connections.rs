@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use cuprum_core::{Error, Result};
 
-use crate::processes::handshake::{Purpose, introduce};
+use crate::processes::handshake::{ConnectionPurpose, send_greeting};
 use crate::processes::rendezvous::{JoiningProcess, RendezvousResult};
 use crate::processes::wire::{connect_within, keep_waiting_until};
 
@@ -17,7 +17,7 @@ pub(crate) struct RankConnections {
 }
 
 /// Maximum size of the reply to a greeting, in bytes.
-const MAX_REPLY: usize = 4096;
+const MAX_REPLY_BYTES: usize = 4096;
 
 /// Connects to all lower ranks, and accepts the connections of all higher ranks.
 ///
@@ -27,7 +27,7 @@ pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) ->
     let end = Instant::now() + candidate.timeout;
     let mut links = Vec::new();
     for (rank, address) in meeting.addresses.iter().enumerate() {
-        let open = |purpose: Purpose| -> Result<TcpStream> {
+        let open = |purpose: ConnectionPurpose| -> Result<TcpStream> {
             let late = || format!("does not answer at {address} within {} s", candidate.timeout.as_secs());
             let failed = |e: std::io::Error| Error::Rank { op: "mesh", rank, message: format!("is not reached at {address}: {e}") };
             let mut keep_waiting = keep_waiting_until(end, rank, late);
@@ -35,13 +35,13 @@ pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) ->
                 let left = end.saturating_duration_since(Instant::now()).max(std::time::Duration::from_millis(1));
                 let stream = connect_within(address, left).map_err(failed)?;
                 let greeting = candidate.greeting(purpose, 0);
-                if let Some(session) = introduce(&stream, candidate.secret(), rank, &greeting, &mut keep_waiting)? {
-                    session.await_reply(&stream, rank, MAX_REPLY, &mut keep_waiting)?;
+                if let Some(session) = send_greeting(&stream, candidate.secret(), rank, &greeting, &mut keep_waiting)? {
+                    session.await_reply(&stream, rank, MAX_REPLY_BYTES, &mut keep_waiting)?;
                     return Ok(stream);
                 }
             }
         };
-        links.push(RankConnections { rank, control: open(Purpose::Control)?, data: open(Purpose::Data)? });
+        links.push(RankConnections { rank, control: open(ConnectionPurpose::Control)?, data: open(ConnectionPurpose::Data)? });
     }
     let mut halves: Vec<[Option<TcpStream>; 2]> = (candidate.rank + 1..candidate.size).map(|_| [None, None]).collect();
     while let Some(missing) = halves.iter().position(|pair| pair.iter().any(Option::is_none)) {
@@ -52,13 +52,13 @@ pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) ->
         let (rank, purpose) = (incoming.greeting.rank, incoming.greeting.purpose);
         let mut keep_waiting = keep_waiting_until(end, rank, || "does not receive a reply".into());
         let slot = rank.checked_sub(candidate.rank + 1).and_then(|n| halves.get_mut(n)).and_then(|pair| match purpose {
-            Purpose::Control => Some(&mut pair[0]),
-            Purpose::Data => Some(&mut pair[1]),
-            Purpose::Join => None,
+            ConnectionPurpose::Control => Some(&mut pair[0]),
+            ConnectionPurpose::Data => Some(&mut pair[1]),
+            ConnectionPurpose::Join => None,
         });
         match slot {
             Some(slot @ None) => {
-                incoming.session.accept(&incoming.stream, &[], &mut keep_waiting).map_err(|e| e.of_rank(rank))?;
+                incoming.session.accept(&incoming.stream, &[], &mut keep_waiting).map_err(|e| e.into_rank_error(rank))?;
                 *slot = Some(incoming.stream);
             }
             _ => {

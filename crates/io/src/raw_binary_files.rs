@@ -12,7 +12,7 @@ use crate::atomic_file;
 use crate::failure::{format_error, system_error, with_path};
 use crate::mapping::Mapping;
 use crate::source::{self, read_fully, read_to_end};
-use crate::transfer::{for_each_block, new_array, normalize_bools};
+use crate::transfer::{array_from_host_buffer, for_each_block, normalize_bools};
 
 /// Reads the elements of a file without a header, in native byte order, as a 1-D array on the current device (`numpy.fromfile`).
 ///
@@ -70,7 +70,7 @@ fn read_file(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Re
     if dtype == DType::Bool {
         normalize_bools(host.as_mut_bytes()?);
     }
-    new_array(dtype, &[count], host)
+    array_from_host_buffer(dtype, &[count], host)
 }
 
 /// Returns the number of elements in the `nbytes` bytes from byte `offset` on, or an error if the last element is incomplete.

@@ -23,21 +23,21 @@ use crate::tuning::{self, TuningAdvice};
 ///
 /// # Errors
 /// The error of the kernel that failed. [`Error::Unsupported`] with all reasons if every kernel declines and no fallback applies.
-pub fn run(call: &Call) -> Result<Outputs> {
+pub fn run_call(call: &Call) -> Result<Outputs> {
     if call.outputs.iter().all(|o| o.layout.size() == 0) {
         return empty_outputs(call);
     }
     if wants_reasons() || trace::is_tracing() || tracing::level_enabled!(tracing::Level::DEBUG) {
-        return run_observed(call);
+        return run_observed_call(call);
     }
     let mut state = DispatchState::new(call, false);
     let served = run_chain(call, &mut state);
-    finish_call(call, served, &mut state)
+    return_outputs_or_run_fallback(call, served, &mut state)
 }
 
-/// Runs a call as [`run`] does and reports it to observers: `explain`, the trace, or a `tracing` subscriber.
+/// Runs a call as [`run_call`] does and reports it to observers: `explain`, the trace, or a `tracing` subscriber.
 #[cold]
-fn run_observed(call: &Call) -> Result<Outputs> {
+fn run_observed_call(call: &Call) -> Result<Outputs> {
     let span = tracing::debug_span!(
         "call",
         op = call.op.name(),
@@ -70,13 +70,13 @@ fn run_observed(call: &Call) -> Result<Outputs> {
     if let Some(name) = state.served_by {
         span.record("served_by", name);
     }
-    let outputs = finish_call(call, served, &mut state);
+    let outputs = return_outputs_or_run_fallback(call, served, &mut state);
     trace::end_call(watch, record.as_ref(), outputs.as_ref().err());
     outputs
 }
 
 /// Returns the outputs if `served` is `Ok(true)`: a kernel ran the call. If every kernel declined (`Ok(false)`), runs the fallback.
-fn finish_call(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Result<Outputs> {
+fn return_outputs_or_run_fallback(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Result<Outputs> {
     match (served?, state.trial_error.take()) {
         (true, _) => Ok(std::mem::take(&mut state.outputs)),
         (false, None) => run_fallback(call),
@@ -149,16 +149,16 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
 /// Runs the kernel of `entry`. The caller has checked that the kernel declares the operations and dtypes of `call`.
 #[inline]
 fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
-    if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_without_targets(call, entry) }
+    if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_kernel_with_new_outputs(call, entry) }
 }
 
 /// Runs a kernel that cannot write to existing buffers, with new output buffers. Declines a call that updates a part of a buffer.
 #[cold]
-fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
+fn run_kernel_with_new_outputs(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
     if call.updates_target() {
         return Ok(Outcome::Declined(Reason::new("does not write to an existing array")));
     }
-    (entry.kernel.run)(&Call { outputs: &call.new_outputs(), ..*call })
+    (entry.kernel.run)(&Call { outputs: &call.outputs_with_new_buffers(), ..*call })
 }
 
 /// Tries the kernels of the chain of accelerators in order. Under the order `auto`, kernels of the accelerator that tuning recommends are
@@ -168,12 +168,12 @@ fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     if chains.is_auto() && call.has_targets() && !call.updates_target() {
         // While tuning measures a call, the call writes to a new buffer instead of its target, an existing buffer. A failing kernel could
         // otherwise overwrite a target that is also an input of the next kernel.
-        return run_chain(&Call { outputs: &call.new_outputs(), ..*call }, state);
+        return run_chain(&Call { outputs: &call.outputs_with_new_buffers(), ..*call }, state);
     }
-    let chain = chains.get(call.family(), call.device.kind());
+    let chain = chains.chain_of_family(call.family(), call.device.kind());
     let advice = if chains.is_auto() { tuning::advise(call, chain)? } else { None };
     let served = match advice {
-        Some(advice) => run_with_advice(call, chain, &advice, state),
+        Some(advice) => try_kernels_with_tuning_advice(call, chain, &advice, state),
         None => try_kernels(call, chain, state),
     };
     match served {
@@ -196,7 +196,7 @@ fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>,
 /// foreground. Returns whether one served the call.
 fn retry_with_blocking_compilation(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
     state.declined.clear();
-    let _blocking = ModeGuard::compiling_in_foreground();
+    let _blocking = ModeGuard::enable_foreground_compilation();
     try_kernels(call, chain, state)
 }
 
@@ -205,7 +205,12 @@ fn retry_with_blocking_compilation(call: &Call, chain: &[ChainEntry], state: &mu
 ///
 /// An accelerator that fails or declines during a trial is excluded from the trial, unless it ran out of memory or declined for a temporary
 /// reason. The error of a failed accelerator is returned if no other kernel accepts the call.
-fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &TuningAdvice, state: &mut DispatchState) -> Result<bool> {
+fn try_kernels_with_tuning_advice(
+    call: &Call,
+    chain: &'static [ChainEntry],
+    advice: &TuningAdvice,
+    state: &mut DispatchState,
+) -> Result<bool> {
     if state.wants_reasons {
         state.chosen = Some(advice.describe());
     }
@@ -332,9 +337,9 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     // The kernels run again to format their reasons. That is safe, because declining has no side effect.
-    let (guard, needed) = (ModeGuard::formatting_reasons(), call.capabilities());
+    let (guard, needed) = (ModeGuard::enable_reason_formatting(), call.capabilities());
     let mut tried = Vec::new();
-    for entry in registry::current_chains()?.get(call.family(), call.device.kind()) {
+    for entry in registry::current_chains()?.chain_of_family(call.family(), call.device.kind()) {
         match check_kernel_declaration(entry, call, needed) {
             Err(why) => tried.push((entry.accelerator.name, why.to_string())),
             Ok(()) => {
@@ -348,7 +353,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     // If the device cannot be used, returns the device's error. Otherwise the reasons name the device's own (base) accelerator even if the
     // base accelerator has no kernels of the family.
     driver(call.device).map_err(|e| e.with_function_name(call.op.name()))?;
-    if let Some(base) = registry::base_of_kind(call.device.kind().name())
+    if let Some(base) = registry::base_accelerator_of_kind(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())
     {
         let advice = match (base.name, call.family()) {
@@ -369,10 +374,10 @@ fn run_on_host(call: &Call) -> Result<Outputs> {
         device: Device::CPU,
         stream: Stream::current(Device::CPU),
         inputs: &inputs,
-        outputs: &call.new_outputs(),
+        outputs: &call.outputs_with_new_buffers(),
         work: call.work,
     };
-    let outputs = with_device(Device::CPU, || run(&host))?;
+    let outputs = with_device(Device::CPU, || run_call(&host))?;
     outputs.iter().map(|a| a.upload(call.device, call.stream)).collect()
 }
 

@@ -9,13 +9,13 @@ use cuprum_cpu_base::views::{Elements, Output};
 
 use crate::element::SparseElement;
 use crate::index::Index;
-use crate::matrix::{OutOfBounds, Structure, split_rows};
+use crate::matrix::{CsrStructure, OutOfBoundsRecord, split_rows};
 
 /// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `LANES`.
 const LANES: usize = 4;
 /// Minimum number of elements of a row that is summed in `LANES` partial sums. Shorter rows use one sum, because the CPU overlaps the
 /// additions of consecutive rows.
-const LONG_ROW: usize = 32;
+const MIN_LONG_ROW: usize = 32;
 /// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
 const WIDE_TILE: usize = 16;
 const NARROW_TILE: usize = 4;
@@ -24,7 +24,7 @@ const NARROW_TILE: usize = 4;
 pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let [indptr, indices, values, b] = call.inputs else { decline!("not a product with a dense array") };
     let name = call.op.name();
-    let structure = Structure::<I>::new(name, indptr, indices)?;
+    let structure = CsrStructure::<I>::new(name, indptr, indices)?;
     let (values, b) = (Elements::contiguous(values)?.typed::<T>(), Elements::contiguous(b)?);
     let (columns, width) = match call.inputs[3].shape() {
         [columns] => (*columns, 1),
@@ -36,26 +36,26 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
     let out = output.elements_mut()?.typed::<T>();
     let tasks = structure.tasks(name)?;
     let parts = split_rows(name, &tasks, width, out)?;
-    let out_of_bounds = OutOfBounds::new();
+    let out_of_bounds = OutOfBoundsRecord::new();
     let matrix = Matrix { structure, values, columns, out_of_bounds: &out_of_bounds };
     threads::for_each(
         parts.into_iter(),
         structure.cost().saturating_mul(width),
         || (),
         |_, (rows, out)| match width {
-            1 => simd::dispatch(TimesVector { matrix: &matrix, rows, x: b, out }),
-            _ => simd::dispatch(TimesMatrix { matrix: &matrix, rows, b, width, out }),
+            1 => simd::dispatch(MatrixVectorTask { matrix: &matrix, rows, x: b, out }),
+            _ => simd::dispatch(MatrixMatrixTask { matrix: &matrix, rows, b, width, out }),
         },
     );
     out_of_bounds.result(name, columns)?;
-    call.done([output.finish()])
+    call.done_with_buffers([output.finish()])
 }
 
 struct Matrix<'a, T, I> {
-    structure: Structure<'a, I>,
+    structure: CsrStructure<'a, I>,
     values: &'a [T],
     columns: usize,
-    out_of_bounds: &'a OutOfBounds,
+    out_of_bounds: &'a OutOfBoundsRecord,
 }
 
 impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
@@ -75,24 +75,24 @@ impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
 }
 
 /// A task of a matrix-vector product: computes the products of some rows with a vector.
-struct TimesVector<'a, 'o, T, I> {
+struct MatrixVectorTask<'a, 'o, T, I> {
     matrix: &'a Matrix<'a, T, I>,
     rows: Range<usize>,
     x: &'a [T],
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> Loop for TimesVector<'_, '_, T, I> {
+impl<T: SparseElement, I: Index> Loop for MatrixVectorTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let TimesVector { matrix, rows, x, out } = self;
+        let MatrixVectorTask { matrix, rows, x, out } = self;
         if !matrix.check(&rows) {
             return out.fill(T::ZERO);
         }
         for (row, out) in rows.zip(out) {
             let (indices, values) = matrix.row(row);
-            if indices.len() < LONG_ROW {
+            if indices.len() < MIN_LONG_ROW {
                 let term = |(index, value): (&I, &T)| value.times(x[index.to_usize()]);
                 *out = indices.iter().zip(values).fold(T::ZERO, |sum, pair| sum.plus(term(pair)));
                 continue;
@@ -114,7 +114,7 @@ impl<T: SparseElement, I: Index> Loop for TimesVector<'_, '_, T, I> {
 }
 
 /// A task of a matrix-matrix product: multiplies some rows by a dense matrix of `width` columns in C order.
-struct TimesMatrix<'a, 'o, T, I> {
+struct MatrixMatrixTask<'a, 'o, T, I> {
     matrix: &'a Matrix<'a, T, I>,
     rows: Range<usize>,
     b: &'a [T],
@@ -122,17 +122,17 @@ struct TimesMatrix<'a, 'o, T, I> {
     out: &'o mut [T],
 }
 
-impl<T: SparseElement, I: Index> Loop for TimesMatrix<'_, '_, T, I> {
+impl<T: SparseElement, I: Index> Loop for MatrixMatrixTask<'_, '_, T, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let TimesMatrix { matrix, rows, b, width, out } = self;
+        let MatrixMatrixTask { matrix, rows, b, width, out } = self;
         if !matrix.check(&rows) {
             return out.fill(T::ZERO);
         }
         for (row, out) in rows.zip(out.chunks_exact_mut(width)) {
             let (indices, values) = matrix.row(row);
-            let dense = Dense { b, width };
+            let dense = DenseMatrix { b, width };
             let mut column = 0;
             while column + WIDE_TILE <= width {
                 out[column..column + WIDE_TILE].copy_from_slice(&dense.tile::<I, WIDE_TILE>(indices, values, column));
@@ -151,12 +151,12 @@ impl<T: SparseElement, I: Index> Loop for TimesMatrix<'_, '_, T, I> {
 }
 
 /// A dense matrix in C order.
-struct Dense<'a, T> {
+struct DenseMatrix<'a, T> {
     b: &'a [T],
     width: usize,
 }
 
-impl<T: SparseElement> Dense<'_, T> {
+impl<T: SparseElement> DenseMatrix<'_, T> {
     /// Multiplies one row of the sparse matrix by columns `column..column + W` of the dense matrix. Returns the `W` sums.
     #[inline(always)]
     fn tile<I: Index, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {

@@ -1,6 +1,6 @@
 //! Inclusive scans of contiguous rows or of adjacent columns, with a fused program, in a single pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{self, FoldTemplate, InputAccess, KernelKey, check_programs, ctype, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -26,12 +26,12 @@ const MIN_ADJACENT_COLUMNS: usize = 8;
 const MAX_COLUMN_FOR_ONE_THREAD: usize = 32;
 
 const SCAN_HEADERS: &[&str] = &[
-    device_sources::EXTREMES,
-    device_sources::FOLD,
-    device_sources::WARP,
+    device_sources::EXTREMES_SOURCE,
+    device_sources::FOLD_SOURCE,
+    device_sources::WARP_SHUFFLE_SOURCE,
     BLOCK_SOURCE,
-    device_sources::RELAXED,
-    device_sources::FOLD_LOOK_BACK,
+    device_sources::RELAXED_ATOMICS_SOURCE,
+    device_sources::FOLD_LOOK_BACK_SOURCE,
 ];
 
 static SCAN_ROWS_TEMPLATE: SourceTemplate = SourceTemplate {
@@ -63,27 +63,27 @@ pub enum ScanAxis {
 #[derive(Debug)]
 pub struct ScanRequest<'a> {
     op: Op,
-    fold: FoldClass,
+    fold: FoldTemplate,
     /// The fused program.
     pub program: &'a Program,
     plan: &'a ScanPlan,
     output: DType,
-    access: Access,
+    access: InputAccess,
     /// The scanned axis, which selects the kernel.
     pub axis: ScanAxis,
 }
 
 /// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
-fn fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, Reason> {
+fn fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, Reason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldClass::of(reduction, value).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
+    FoldTemplate::of(reduction, value).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Converts `call` to a [`ScanRequest`], or returns the reason why CUB declines the call.
-pub fn describe_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
+pub fn request_for_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };
@@ -112,7 +112,8 @@ pub fn describe_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
         ScanAxis::Rows => plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k),
         ScanAxis::Columns { .. } => 0,
     };
-    let request = ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: Access { repeated, aligned: false }, axis };
+    let request =
+        ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: InputAccess { repeated, aligned: false }, axis };
     if request.group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
         return Err(Reason::with_text(|| format!("{} lines of {} elements are more than 2^31 tiles", plan.line_count, plan.len)));
     }
@@ -172,7 +173,7 @@ impl ScanRequest<'_> {
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
     pub fn look_back_words(&self) -> usize {
         let per_group = if self.axis == ScanAxis::Rows {
-            device_sources::states_of_row(self.tiles_per_group())
+            device_sources::look_back_state_count(self.tiles_per_group())
         } else {
             self.tiles_per_group() * COLUMNS_PER_WARP
         };
@@ -228,7 +229,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
         let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
         let fold = fold_template(op, op.reduction()?, dtype).ok()?;
-        let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: Access::default(), axis };
+        let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: InputAccess::default(), axis };
         request.cuda_source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
     };
     let along_last = |op: Op, dtype: DType, program: Program, shape: &[usize]| along_axis(shape.len() - 1, op, dtype, program, shape);
@@ -274,7 +275,7 @@ mod tests {
         let plan = ScanPlan::new(inputs[0].shape(), &[inputs[0].layout()], axis);
         let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
         let work = Work::Scan(call::Scan { program: &program, reduction: op.reduction().unwrap(), axis, plan: &plan });
-        with_call(op, &inputs, &outputs, work, |call| reason(|| describe_call(call)).map(check))
+        with_call(op, &inputs, &outputs, work, |call| reason(|| request_for_call(call)).map(check))
     }
 
     #[test]

@@ -38,25 +38,35 @@ const RADIX_SELECT_SOURCE: &str = include_str!("../kernels/sort_top.cu");
 static SORT_ROWS_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_rows.cu",
     includes_cub: true,
-    headers: &[device_sources::SORT_KEYS],
+    headers: &[device_sources::SORT_KEY_ENCODING_SOURCE],
     body: &[SORT_KEYS_SOURCE, include_str!("../kernels/sort_rows.cu")],
 };
 static SORT_PASSES_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_passes.cu",
     includes_cub: true,
-    headers: &[device_sources::RELAXED, device_sources::BLOCK_RANGE, device_sources::SORT_KEYS],
+    headers: &[device_sources::RELAXED_ATOMICS_SOURCE, device_sources::BLOCK_RANGE_SOURCE, device_sources::SORT_KEY_ENCODING_SOURCE],
     body: &[SORT_KEYS_SOURCE, include_str!("../kernels/sort_passes.cu")],
 };
-static TOP_TEMPLATE: SourceTemplate = SourceTemplate {
+static SORT_TOP_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_top.cu",
     includes_cub: false,
-    headers: &[device_sources::WARP, BLOCK_SOURCE, device_sources::BLOCK_RANGE, device_sources::SORT_KEYS],
+    headers: &[
+        device_sources::WARP_SHUFFLE_SOURCE,
+        BLOCK_SOURCE,
+        device_sources::BLOCK_RANGE_SOURCE,
+        device_sources::SORT_KEY_ENCODING_SOURCE,
+    ],
     body: &[SORT_KEYS_SOURCE, RADIX_SELECT_SOURCE],
 };
-static PARTITION_TEMPLATE: SourceTemplate = SourceTemplate {
+static SORT_PARTITION_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_partition.cu",
     includes_cub: false,
-    headers: &[device_sources::WARP, BLOCK_SOURCE, device_sources::BLOCK_RANGE, device_sources::SORT_KEYS],
+    headers: &[
+        device_sources::WARP_SHUFFLE_SOURCE,
+        BLOCK_SOURCE,
+        device_sources::BLOCK_RANGE_SOURCE,
+        device_sources::SORT_KEY_ENCODING_SOURCE,
+    ],
     body: &[SORT_KEYS_SOURCE, RADIX_SELECT_SOURCE, include_str!("../kernels/sort_partition.cu")],
 };
 
@@ -103,7 +113,7 @@ pub struct SortRequest {
 }
 
 /// Converts `call` to a [`SortRequest`], or returns the reason why CUB declines the call.
-pub fn describe_call(call: &Call) -> Result<SortRequest, Reason> {
+pub fn request_for_call(call: &Call) -> Result<SortRequest, Reason> {
     if let Work::SegmentSort(call::SegmentSort { .. }) = call.work {
         return Err(Reason::new("segments: only the base accelerator sorts them"));
     }
@@ -273,11 +283,11 @@ impl KernelRequest for SortRequest {
             }
             SortMethod::TopK => {
                 d.define_int("EXACT", 0);
-                TOP_TEMPLATE.source_without_program(&d, &["select_digit", "top_gather", "top_rank"])
+                SORT_TOP_TEMPLATE.source_without_program(&d, &["select_digit", "top_gather", "top_rank"])
             }
             SortMethod::Partition => {
                 d.define_int("EXACT", 1);
-                PARTITION_TEMPLATE.source_without_program(&d, &["select_digit", "partition_count", "partition_write"])
+                SORT_PARTITION_TEMPLATE.source_without_program(&d, &["select_digit", "partition_count", "partition_write"])
             }
         })
     }
@@ -340,7 +350,7 @@ mod tests {
         let outputs: Vec<_> = outputs.into_iter().filter(|(returned, _)| *returned).map(|(_, d)| output(d, &kept)).collect();
         let inputs = [array(dtype, contiguous(shape))];
         let op = if options.indices { TOPK } else { SORT };
-        with_call(op, &inputs, &outputs, Work::Sort(options), |call| reason(|| describe_call(call)).map(check))
+        with_call(op, &inputs, &outputs, Work::Sort(options), |call| reason(|| request_for_call(call)).map(check))
     }
 
     #[test]

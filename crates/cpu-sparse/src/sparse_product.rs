@@ -10,7 +10,7 @@ use cuprum_cpu_base::views::{Elements, Output};
 
 use crate::element::SparseElement;
 use crate::index::Index;
-use crate::matrix::Structure;
+use crate::matrix::CsrStructure;
 
 /// Maximum ratio of the range of a row's column indices to their number for which a scan over the range sorts them. Only rows with more
 /// than 16 elements use the scan. Other rows are sorted by comparisons.
@@ -21,8 +21,8 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Re
     let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = call.inputs else { decline!("not a product of two matrices") };
     let name = call.op.name();
     let factors = Factors {
-        a: Structure::<I>::new(name, a_indptr, a_indices)?,
-        b: Structure::<I>::new(name, b_indptr, b_indices)?,
+        a: CsrStructure::<I>::new(name, a_indptr, a_indices)?,
+        b: CsrStructure::<I>::new(name, b_indptr, b_indices)?,
         a_values: Elements::contiguous(a_values)?.typed::<T>(),
         b_values: Elements::contiguous(b_values)?.typed::<T>(),
         columns,
@@ -31,7 +31,7 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Re
     let mean = factors.b.indices.len() / factors.b.rows().max(1) + 1;
     let cost = factors.a.cost().saturating_mul(mean).saturating_mul(4);
     let parts =
-        threads::map(tasks.into_iter(), cost, Accumulator::new, |accumulator, rows| factors.multiply_rows(name, rows, accumulator))?;
+        threads::map(tasks.into_iter(), cost, RowAccumulator::new, |accumulator, rows| factors.multiply_rows(name, rows, accumulator))?;
     let mut complete = Vec::new();
     try_reserve(name, &mut complete, parts.len())?;
     for part in parts {
@@ -45,15 +45,15 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Re
 }
 
 struct Factors<'a, T, I> {
-    a: Structure<'a, I>,
-    b: Structure<'a, I>,
+    a: CsrStructure<'a, I>,
+    b: CsrStructure<'a, I>,
     a_values: &'a [T],
     b_values: &'a [T],
     columns: usize,
 }
 
 /// The result of one task: consecutive rows of the product.
-struct Part<T, I> {
+struct ProductPart<T, I> {
     /// Number of elements of each row.
     counts: Vec<usize>,
     indices: Vec<I>,
@@ -61,7 +61,7 @@ struct Part<T, I> {
 }
 
 /// The sums of one row of the product, with one sum for each column.
-struct Accumulator<T> {
+struct RowAccumulator<T> {
     /// For each column, the value of `row` when the column's sum was last written. The sum is valid only if this value equals the current
     /// `row`.
     written_by: Vec<u32>,
@@ -69,9 +69,9 @@ struct Accumulator<T> {
     row: u32,
 }
 
-impl<T: SparseElement> Accumulator<T> {
-    fn new() -> Accumulator<T> {
-        Accumulator { written_by: Vec::new(), sums: Vec::new(), row: 0 }
+impl<T: SparseElement> RowAccumulator<T> {
+    fn new() -> RowAccumulator<T> {
+        RowAccumulator { written_by: Vec::new(), sums: Vec::new(), row: 0 }
     }
 
     /// Starts the next row. All sums become invalid.
@@ -93,8 +93,8 @@ impl<T: SparseElement> Accumulator<T> {
 
 impl<T: SparseElement, I: Index> Factors<'_, T, I> {
     /// Computes the given rows of the product.
-    fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut Accumulator<T>) -> Result<Part<T, I>> {
-        let mut part = Part { counts: Vec::new(), indices: Vec::new(), values: Vec::new() };
+    fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut RowAccumulator<T>) -> Result<ProductPart<T, I>> {
+        let mut part = ProductPart { counts: Vec::new(), indices: Vec::new(), values: Vec::new() };
         try_reserve(op, &mut part.counts, rows.len())?;
         for row in rows {
             accumulator.start_row(op, self.columns)?;
@@ -111,8 +111,8 @@ impl<T: SparseElement, I: Index> Factors<'_, T, I> {
 
     /// Adds the terms of one row of the product to the accumulator. Appends the index of each column to `columns` when the first term of
     /// that column is added.
-    fn add_row(&self, op: &'static str, row: usize, accumulator: &mut Accumulator<T>, columns: &mut Vec<I>) -> Result<()> {
-        let Accumulator { written_by, sums, row: current } = accumulator;
+    fn add_row(&self, op: &'static str, row: usize, accumulator: &mut RowAccumulator<T>, columns: &mut Vec<I>) -> Result<()> {
+        let RowAccumulator { written_by, sums, row: current } = accumulator;
         let at = self.a.row(row);
         for (inner, &left) in self.a.indices[at.clone()].iter().zip(&self.a_values[at]) {
             let b_row = inner.to_usize();
@@ -140,7 +140,7 @@ impl<T: SparseElement, I: Index> Factors<'_, T, I> {
 }
 
 /// Sorts the column indices of a row in ascending order.
-fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &Accumulator<T>) {
+fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &RowAccumulator<T>) {
     let bounds = columns.iter().fold((usize::MAX, 0), |(low, high), c| (low.min(c.to_usize()), high.max(c.to_usize())));
     let (low, high) = bounds;
     if columns.len() > 16 && (high - low) / MAX_SCAN_SPREAD < columns.len() {
@@ -153,7 +153,7 @@ fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &Accumulator<T>) {
 }
 
 /// Returns the first output, `indptr`: the index of the first element of each row, and the total.
-fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[Part<T, I>], total: usize) -> Result<StoredArray> {
+fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[ProductPart<T, I>], total: usize) -> Result<StoredArray> {
     let too_many = || Error::value(call.op.name(), format!("{total} elements need int64 indices"));
     I::from_usize(total).ok_or_else(too_many)?;
     let mut output = Output::with_length(call, 0, rows + 1)?;

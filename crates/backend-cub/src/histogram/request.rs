@@ -1,6 +1,6 @@
 //! Counts of values per bin, with a fused program that computes the values.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, check_programs, device_sources};
+use cuprum_backend_cuda::codegen::{InputAccess, KernelKey, check_programs, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Call, DType, Program, Reason, Result};
@@ -19,7 +19,7 @@ const MAX_REPLICATED_COUNTERS: usize = 2048;
 static HISTOGRAM_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_histogram.cu",
     includes_cub: false,
-    headers: &[device_sources::HISTOGRAM_BINS],
+    headers: &[device_sources::HISTOGRAM_BINS_SOURCE],
     body: &[include_str!("../kernels/histogram.cu")],
 };
 
@@ -29,7 +29,7 @@ pub struct HistogramRequest<'a> {
     /// The fused program, which computes the values.
     pub program: &'a Program,
     binning: Binning,
-    access: Access,
+    access: InputAccess,
     /// Number of elements that a thread loads at once.
     width: usize,
     /// Number of values.
@@ -60,7 +60,7 @@ pub struct BlockSharedMemory {
 
 /// Converts `call` to a [`HistogramRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the
 /// first element of each input.
-pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
+pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
     let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));
     };
@@ -134,7 +134,7 @@ impl KernelRequest for HistogramRequest<'_> {
 pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, binning: Binning, bins: usize, width: usize| {
-        let access = Access { repeated: 0, aligned: width > 1 };
+        let access = InputAccess { repeated: 0, aligned: width > 1 };
         let counters = counter_memory(binning, bins, program.output_dtype(0));
         let request = HistogramRequest { program: &program, binning, access, width, count: 0, bins, counters };
         request.cuda_source().map(|s| (format!("{} {binning:?}, {bins} bins, vectors of {width}: {program}", s.name), s.code)).ok()
@@ -172,7 +172,7 @@ mod tests {
         let op = if matches!(binning, Binning::Edges { .. }) { HISTOGRAM } else { BINCOUNT };
         let addresses = vec![0x1000; inputs.len()];
         let work = Work::Histogram(call::Histogram { program, binning });
-        with_call(op, inputs, &outputs, work, |call| reason(|| describe_call(call, &addresses)).map(check))
+        with_call(op, inputs, &outputs, work, |call| reason(|| request_for_call(call, &addresses)).map(check))
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! The shape and the number of elements per load decide which kernel runs and in what order it combines elements. The number of elements
 //! per load depends on the dtypes and on the alignment of the inputs.
 
-use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldClass, KernelKey, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{self, Combination, FoldTemplate, InputAccess, KernelKey, ctype, device_sources};
 use cuprum_backend_cuda::driver::COUNTER_COUNT;
-use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
+use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, UserCppReduction};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::layout::Strides;
@@ -37,7 +37,7 @@ const MAX_ROW_FOR_32_LANES: usize = 2048;
 static REDUCE_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_reduce.cu",
     includes_cub: false,
-    headers: &[device_sources::EXTREMES, device_sources::FOLD, device_sources::WARP, BLOCK_SOURCE],
+    headers: &[device_sources::EXTREMES_SOURCE, device_sources::FOLD_SOURCE, device_sources::WARP_SHUFFLE_SOURCE, BLOCK_SOURCE],
     body: &[include_str!("../kernels/reduce.cu")],
 };
 
@@ -61,11 +61,11 @@ pub enum RowSplit {
 #[derive(Clone, Copy)]
 enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
-    Template(FoldClass),
+    Template(FoldTemplate),
     /// A combination that a [`ReductionDef`] describes, for which `fold.cuh` has no template.
     Described(&'a ReductionDef),
     /// CUDA code that the user supplies as strings.
-    Strings(&'a StringReduction),
+    Strings(&'a UserCppReduction),
 }
 
 /// The parameters of a reduction call that determine its kernel.
@@ -77,7 +77,7 @@ pub struct ReduceRequest<'a> {
     plan: &'a ReducePlan,
     accumulator: DType,
     output: DType,
-    access: Access,
+    access: InputAccess,
     /// Number of elements that a thread loads at once.
     width: usize,
     /// Whether the kernel uses 64-bit indices.
@@ -92,7 +92,7 @@ fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulato
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    match FoldClass::of(reduction, accumulator) {
+    match FoldTemplate::of(reduction, accumulator) {
         Some(template) => Ok(ReduceFold::Template(template)),
         // Dispatch declines variances earlier and with the same reason, because the kernel does not declare the capability for variances.
         None if reduction.combine == Combine::Moments => Err(Reason::new("does not declare variances")),
@@ -103,9 +103,9 @@ fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulato
 
 /// Converts `call` to a [`ReduceRequest`], or returns the reason why CUB declines the call. `addresses` has the device address of the first
 /// element of each input.
-pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
+pub fn request_for_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
-    let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {
+    let (fold, program, plan, accumulator) = match (&call.work, UserCppReduction::of(call)) {
         (&Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), _) => {
             (reduce_fold(call.op, reduction, program.output_dtype(0), acc)?, program, plan, acc)
         }
@@ -137,9 +137,9 @@ pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequ
         plan,
         accumulator,
         output: output.dtype,
-        access: Access { repeated, aligned },
+        access: InputAccess { repeated, aligned },
         width,
-        wide_indices: !codegen::reduction_fits_narrow(plan),
+        wide_indices: !codegen::reduction_fits_narrow_index(plan),
         split: row_split(plan.kept_size, plan.reduced_size, elements_per_step(call.inputs.len(), width)),
     })
 }
@@ -284,7 +284,7 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
             kept_size: kept.iter().product(),
             reduced_size: 4096,
         };
-        let access = Access { repeated: 0, aligned: size < 16 };
+        let access = InputAccess { repeated: 0, aligned: size < 16 };
         let (width, split) = (16 / size, RowSplit::Block);
         let fold = reduce_fold(op, op.reduction()?, accumulator, accumulator).ok()?;
         let request = ReduceRequest { op, fold, program: &program, plan: &plan, accumulator, output, access, width, wide_indices, split };
@@ -318,19 +318,19 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         rows(USER_MAX_OP, I8, I8, I8),
     ];
     let dtypes = [F32, BF16, C64, Bool, I64, C128].into_iter().enumerate();
-    list.extend(dtypes.map(|(n, dtype)| user_reduction_source(dtype, if n % 2 == 0 { &[1] } else { &[0, 1] })));
+    list.extend(dtypes.map(|(n, dtype)| user_reduction_check_source(dtype, if n % 2 == 0 { &[1] } else { &[0, 1] })));
     let ordered = DType::ALL.into_iter().filter(|d| !d.is_complex());
     list.extend(ordered.enumerate().map(|(n, d)| if n % 2 == 0 { all(ops::MIN, d, d, d) } else { rows(ops::MAX, d, d, d) }));
     list.into_iter().flatten().collect()
 }
 
 /// Returns the name and code of a user-defined reduction over `axes` of a matrix of `dtype`, or `None` if it cannot be generated.
-fn user_reduction_source(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
+fn user_reduction_check_source(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;
-    let ReductionCall { inputs, output, reduction } = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
+    let ReductionCall { inputs, output, reduction } = user_kernels::example_call_for_checks(&matrix.into(), axes).ok()?;
     calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
-        let source = describe_call(call, &vec![256; inputs.len()]).ok()?.cuda_source().ok()?;
+        let source = request_for_call(call, &vec![256; inputs.len()]).ok()?.cuda_source().ok()?;
         Some((format!("{} of user code <{dtype}>, axes {axes:?}", source.name), reduction.inline_headers(source.code)))
     })
 }
@@ -361,7 +361,7 @@ mod tests {
         let outputs = [output(if ordered { DType::I64 } else { value }, &kept)];
         let addresses: Vec<u64> = inputs.iter().map(|a| 0x1000 + (a.layout().offset() * a.dtype().itemsize()) as u64).collect();
         let work = Work::Reduce(call::Reduce { program: &program, reduction, axes, plan: &plan, acc: value });
-        with_call(op, inputs, &outputs, work, |call| reason(|| describe_call(call, &addresses)).map(check))
+        with_call(op, inputs, &outputs, work, |call| reason(|| request_for_call(call, &addresses)).map(check))
     }
 
     fn plain<R>(op: Op, dtype: DType, layout: Layout, axes: &[usize], check: impl FnOnce(ReduceRequest) -> R) -> Result<R, String> {
@@ -400,7 +400,7 @@ mod tests {
         let row = array(DType::F64, contiguous(&[10, 1]).broadcast_to(&[10, 100]).unwrap());
         let inputs = [array(DType::F32, contiguous(&[10, 100])), row];
         let mixed = with_request(ops::SUM, fused_example_program(DType::F32, DType::F32), &inputs, &[1], |r| (r.width, r.access)).unwrap();
-        assert_eq!(mixed, (4, Access { repeated: 0b10, aligned: true }));
+        assert_eq!(mixed, (4, InputAccess { repeated: 0b10, aligned: true }));
     }
 
     #[test]
@@ -441,9 +441,9 @@ mod tests {
         assert_ne!(size(USER_MAX_OP).1, size(ops::MAX).1);
         let strings = |dtype, shape: &[usize], axes: &[isize]| {
             let ReductionCall { inputs, output, reduction } =
-                user_kernels::call_for_check(&array(dtype, contiguous(shape)).into(), axes).unwrap();
+                user_kernels::example_call_for_checks(&array(dtype, contiguous(shape)).into(), axes).unwrap();
             with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
-                reason(|| describe_call(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
+                reason(|| request_for_call(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
             })
         };
         assert_eq!(strings(DType::F16, &[40, 64], &[-1]).unwrap(), (8, 8, RowSplit::Lanes(8)));

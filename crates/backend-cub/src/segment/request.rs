@@ -1,7 +1,7 @@
 //! Reductions of segments with a fused program. Tiles have equal numbers of items, where an item is a value or the end of a segment.
 //! The load per block therefore does not depend on segment lengths.
 
-use cuprum_backend_cuda::codegen::{Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{FoldTemplate, InputAccess, KernelKey, check_programs, ctype, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -21,7 +21,7 @@ const MIN_TILES: usize = 16;
 static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_segment.cu",
     includes_cub: false,
-    headers: &[device_sources::EXTREMES, device_sources::FOLD, device_sources::WARP, BLOCK_SOURCE],
+    headers: &[device_sources::EXTREMES_SOURCE, device_sources::FOLD_SOURCE, device_sources::WARP_SHUFFLE_SOURCE, BLOCK_SOURCE],
     body: &[include_str!("../kernels/segment.cu")],
 };
 
@@ -30,10 +30,10 @@ static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
 pub struct SegmentRequest<'a> {
     /// The fused program, which computes the values.
     pub program: &'a Program,
-    fold: FoldClass,
+    fold: FoldTemplate,
     accumulator: DType,
     output: DType,
-    access: Access,
+    access: InputAccess,
     /// Number of values.
     pub length: usize,
     /// Number of segments.
@@ -41,16 +41,16 @@ pub struct SegmentRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
-fn fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, Reason> {
+fn fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, Reason> {
     if reduction.depends_on_order(acc) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldClass::of(reduction, acc).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
+    FoldTemplate::of(reduction, acc).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Converts `call` to a [`SegmentRequest`], or returns the reason why CUB declines the call.
-pub fn describe_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
+pub fn request_for_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));
     };
@@ -62,8 +62,15 @@ pub fn describe_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let Some(first) = values.first() else { return Err(Reason::new("the values are not an array")) };
     fused_input::check_program(program)?;
     let (length, segments) = (first.layout().size(), output.layout.size());
-    let request =
-        SegmentRequest { program, fold, accumulator: acc, output: output.dtype, access: Access::of_flat_inputs(values), length, segments };
+    let request = SegmentRequest {
+        program,
+        fold,
+        accumulator: acc,
+        output: output.dtype,
+        access: InputAccess::of_flat_inputs(values),
+        length,
+        segments,
+    };
     match request.tile_count() {
         few if few < MIN_TILES => {
             Err(Reason::with_text(|| format!("{length} values in {segments} segments are too few for three kernels")))
@@ -120,7 +127,8 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
         let (output, fold) = (program.output_dtype(0), fold_template(op, op.reduction()?, accumulator).ok()?);
-        let request = SegmentRequest { program: &program, fold, accumulator, output, access: Access::default(), length: 0, segments: 0 };
+        let request =
+            SegmentRequest { program: &program, fold, accumulator, output, access: InputAccess::default(), length: 0, segments: 0 };
         request.cuda_source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()
     };
     let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
@@ -156,7 +164,7 @@ mod tests {
         let inputs: Vec<StoredArray> = values.iter().cloned().chain([offsets]).collect();
         let outputs = [output(program.output_dtype(0), &[count])];
         let work = Work::Segments(call::Segments { program, reduction: SEGMENT_SUM.reduction().unwrap(), acc });
-        with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| describe_call(call)).map(check))
+        with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| request_for_call(call)).map(check))
     }
 
     fn plain<R>(value: DType, acc: DType, length: usize, count: usize, check: impl FnOnce(SegmentRequest) -> R) -> Result<R, String> {
