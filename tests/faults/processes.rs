@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use cuprum::backend_cpu::with_threads;
-use cuprum::core::fault_injection::{CountingScope, Point, count_operations, with_abort, with_failure};
+use cuprum::core::fault_injection::{CountingScope, Point, count_operations, with_failure, with_process_abort};
 use cuprum::{Error, io};
 
 use crate::exclusive;
@@ -35,8 +35,8 @@ fn other_process() {
     let folder = std::env::current_dir().unwrap();
     let (name, argument) = task.split_once(':').unwrap();
     match name {
-        "abort-write" => with_abort(Point::FileWrite, argument.parse().unwrap(), || write(&folder, 2.0)).unwrap(),
-        "abort-rename" => with_abort(Point::Rename, argument.parse().unwrap(), || write(&folder, 2.0)).unwrap(),
+        "abort-write" => with_process_abort(Point::FileWrite, argument.parse().unwrap(), || write(&folder, 2.0)).unwrap(),
+        "abort-rename" => with_process_abort(Point::Rename, argument.parse().unwrap(), || write(&folder, 2.0)).unwrap(),
         "write-often" => {
             for _ in 0..200 {
                 write(&folder, argument.parse().unwrap()).unwrap();

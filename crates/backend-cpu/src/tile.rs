@@ -134,14 +134,14 @@ fn fill_repeated(element: Elements, out: ElementsMut) {
     with_bits!(out.dtype(), T => out.typed::<T>().fill(element.typed::<T>()[0]))
 }
 
-/// Maximum number of unused gather blocks that a thread keeps for reuse.
-const MAX_SPARE_GATHER_BLOCKS: usize = 24;
+/// Maximum number of unused buffers for gathered elements that a thread keeps for reuse.
+const MAX_SPARE_GATHER_BUFFERS: usize = 24;
 
 thread_local! {
     /// Scratch blocks of this thread's last evaluation, which its next evaluation reuses.
     static SPARE_SCRATCH: RefCell<ScratchBlocks> = RefCell::default();
-    /// Unused gather blocks of this thread's earlier evaluations.
-    static SPARE_GATHER_BLOCKS: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
+    /// Unused buffers for gathered elements, from earlier evaluations of this thread.
+    static SPARE_GATHER_BUFFERS: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The state of one thread that evaluates a [`CompiledProgram`] tile by tile.
@@ -182,7 +182,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     /// Returns an evaluator for a program over rows: rows of `row` elements, tiles of up to `rows_per_tile` rows.
     pub fn for_rows(compiled: &'c CompiledProgram<'a>, row: usize, rows_per_tile: usize) -> Evaluator<'c, 'a> {
-        let spare = || SPARE_GATHER_BLOCKS.with(|s| s.borrow_mut().pop()).unwrap_or_default();
+        let spare = || SPARE_GATHER_BUFFERS.with(|s| s.borrow_mut().pop()).unwrap_or_default();
         let inputs = &compiled.nest.inputs;
         let mut evaluator = Evaluator {
             compiled,
@@ -333,9 +333,9 @@ impl Drop for Evaluator<'_, '_> {
         let gathered = self.gathered.drain(..).filter(|block| !block.is_empty());
         // Thread-locals are inaccessible while a thread ends. The blocks are then freed.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
-        let _ = SPARE_GATHER_BLOCKS.try_with(|spare| {
+        let _ = SPARE_GATHER_BUFFERS.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            let free = MAX_SPARE_GATHER_BLOCKS.saturating_sub(spare.len());
+            let free = MAX_SPARE_GATHER_BUFFERS.saturating_sub(spare.len());
             spare.extend(gathered.take(free));
         });
     }

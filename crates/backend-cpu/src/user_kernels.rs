@@ -88,7 +88,8 @@ impl<const FMA: bool> Isa for ExactPassIsa<FMA> {
     const IS_EXACT_PASS: bool = true;
 }
 
-/// The baseline SIMD level, at which [`Math`] functions handle all arguments.
+/// The exact pass at the baseline SIMD level, for code that computes single values. No second pass is needed for rare arguments (see
+/// [`Isa::IS_EXACT_PASS`]).
 pub type Plain = ExactPassIsa<{ BaselineIsa::FMA }>;
 
 /// Returns the elements of argument number `n` for the current tile.

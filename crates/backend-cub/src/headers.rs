@@ -13,7 +13,7 @@ pub fn cccl_headers() -> Result<&'static CcclHeaders, Missing> {
             let (reason, help) = reason.split_once("; ").unwrap_or((&reason, ""));
             missing_headers(reason.into(), help)
         })?;
-        nvrtc::cccl_headers(driver.version.0).map_err(missing_from_error).and_then(check_version)
+        nvrtc::cccl_headers(driver.version.0).map_err(missing_headers_from_error).and_then(check_version)
     };
     SHARED.get_or_init(find).as_ref().map_err(Missing::clone)
 }
@@ -33,7 +33,7 @@ fn missing_headers(reason: String, help: &str) -> Missing {
     Missing { name: "CCCL headers".into(), reason, help: help.into() }
 }
 
-fn missing_from_error(error: CudaError) -> Missing {
+fn missing_headers_from_error(error: CudaError) -> Missing {
     let text = error.to_string();
     let (reason, help) = text.split_once("; try: ").unwrap_or((&text, INSTALL_HELP));
     missing_headers(reason.into(), help)
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn reasons_are_split_from_help() {
-        let m = missing_from_error(CudaError::Missing("CCCL headers: not there; try: pip install it".into()));
+        let m = missing_headers_from_error(CudaError::Missing("CCCL headers: not there; try: pip install it".into()));
         assert_eq!((m.reason.as_str(), m.help.as_str()), ("CCCL headers: not there", "pip install it"));
     }
 }

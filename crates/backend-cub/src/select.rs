@@ -6,7 +6,7 @@ pub mod request;
 
 use cuprum_core::{Call, Outcome, Result};
 
-/// Runs a selection. Waits for the number of selected elements.
+/// Runs a call of the family `Select`. Waits for the device, because the number of selected elements determines the shape of the result.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     crate::launch::convert_and_launch(call, |addresses| request::request_for_call(call, addresses), launch::launch_request)
 }

@@ -11,7 +11,7 @@ use crate::map::describe_operand;
 use crate::operation::{Operation, OperationKind, check_positive_strides, common_type};
 use crate::sys::DataType;
 
-/// Reason to decline calls in the default accelerator order (`docs/notes/accelerator-order.md`).
+/// Reason why cuTENSOR declines calls unless the user has set the accelerator order (`docs/notes/accelerator-order.md`).
 const SLOWER_REASON: &str = "the base accelerator copies faster; an order that names cutensor is followed";
 
 /// Runs a call that copies an array to another order of axes.

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::library::{self, Library};
 use crate::operation::{OperandDescription, Operation, OperationKind};
 use crate::plan_cache::{PlanCache, PlanKey};
-use crate::sys::{self, DataType, KernelVariant, Operator, Status};
+use crate::sys::{self, AlgorithmAndRank, DataType, Operator, Status};
 
 /// Name of the accelerator.
 pub const ACCELERATOR_NAME: &str = "cutensor";
@@ -197,7 +197,7 @@ impl Handle {
     }
 
     /// Creates the plan of the operation in `key` that uses the kernel `variant` of the library.
-    fn create_plan(&self, key: &PlanKey, variant: KernelVariant) -> LibraryResult<Plan> {
+    fn create_plan(&self, key: &PlanKey, variant: AlgorithmAndRank) -> LibraryResult<Plan> {
         self.bind_context()?;
         let functions = &self.library.functions;
         let operation = self.operation_descriptor(key)?;
@@ -246,16 +246,16 @@ impl Handle {
     /// Creates the plan of an operation.
     ///
     /// A large contraction uses the kernel that the tuning store has for the call. If the store has none, and the user named an accelerator
-    /// order, the kernels in [`KernelVariant::CANDIDATES`] are measured. Otherwise the library chooses, although its choice may take up to
+    /// order, the kernels in [`AlgorithmAndRank::CANDIDATES`] are measured. Otherwise the library chooses, although its choice may take up to
     /// twice as long (`docs/notes/cutensor-algorithms.md`).
     fn best_plan(&self, key: &PlanKey, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
-        let default = || Ok(self.create_plan(key, KernelVariant::DEFAULT)?);
+        let default = || Ok(self.create_plan(key, AlgorithmAndRank::DEFAULT)?);
         if !key.operation.is_large_contraction() {
             return default();
         }
         if let Some(known) = tuning::find_fastest(call, TUNING_KEY)? {
             // Creating the plan may fail, because the kernel may have been measured with arrays of another alignment.
-            let known = KernelVariant::from_name(&known).map(|variant| self.create_plan(key, variant));
+            let known = AlgorithmAndRank::from_name(&known).map(|variant| self.create_plan(key, variant));
             return known.and_then(std::result::Result::ok).map_or_else(default, Ok);
         }
         if !tuning::may_measure() || !registry::is_accelerator_order_set() || call.stream.is_capturing() {
@@ -263,7 +263,7 @@ impl Handle {
         }
         let _exclusive = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut plans, mut times, mut is_complete) = (SmallVec::<[(Plan, f64); 2]>::new(), Vec::new(), true);
-        for variant in KernelVariant::CANDIDATES {
+        for variant in AlgorithmAndRank::CANDIDATES {
             let measured = self.create_plan(key, variant).map_err(PlanError::from).and_then(|plan| {
                 let time = self.measure_plan(key, &plan, call, inputs, factors)?;
                 Ok((plan, time))
@@ -415,7 +415,7 @@ fn operand_address(
     tensor: &OperandDescription,
     data: DataType,
 ) -> std::result::Result<u64, CudaError> {
-    buffer.memory().address_range(byte_offset, tensor.memory_span().saturating_mul(data.size()))
+    buffer.memory().checked_address(byte_offset, tensor.memory_span().saturating_mul(data.size()))
 }
 
 /// Allocates the output. Returns its buffer and address.

@@ -11,7 +11,7 @@ use crate::handle;
 use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type, data_type, find_axis_by_stride};
 use crate::sys::Operator;
 
-/// Reason to decline calls in the default accelerator order (`docs/notes/accelerator-order.md`).
+/// Reason why cuTENSOR declines calls unless the user has set the accelerator order (`docs/notes/accelerator-order.md`).
 const SLOWER_REASON: &str = "the base accelerator adds faster; an order that names cutensor is followed";
 
 /// Runs a reduction by sum or product.

@@ -115,40 +115,40 @@ pub enum Algorithm {
 
 /// A choice among the library's contraction kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KernelVariant {
+pub struct AlgorithmAndRank {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// Rank of the kernel in the library's performance model. The kernel of rank 0 is predicted to be the fastest.
     pub rank: i32,
 }
 
-impl KernelVariant {
+impl AlgorithmAndRank {
     /// The variant that lets the library's heuristics choose the kernel.
-    pub const DEFAULT: KernelVariant = KernelVariant::new(Algorithm::Default, 0);
+    pub const DEFAULT: AlgorithmAndRank = AlgorithmAndRank::new(Algorithm::Default, 0);
 
     /// The variants that are measured. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).
-    pub const CANDIDATES: [KernelVariant; 7] = [
-        KernelVariant::new(Algorithm::Gett, 0),
-        KernelVariant::new(Algorithm::Gett, 1),
-        KernelVariant::new(Algorithm::Gett, 4),
-        KernelVariant::new(Algorithm::Tgett, 0),
-        KernelVariant::new(Algorithm::Ttgt, 0),
-        KernelVariant::new(Algorithm::Ttgt, 1),
-        KernelVariant::new(Algorithm::Ttgt, 4),
+    pub const CANDIDATES: [AlgorithmAndRank; 7] = [
+        AlgorithmAndRank::new(Algorithm::Gett, 0),
+        AlgorithmAndRank::new(Algorithm::Gett, 1),
+        AlgorithmAndRank::new(Algorithm::Gett, 4),
+        AlgorithmAndRank::new(Algorithm::Tgett, 0),
+        AlgorithmAndRank::new(Algorithm::Ttgt, 0),
+        AlgorithmAndRank::new(Algorithm::Ttgt, 1),
+        AlgorithmAndRank::new(Algorithm::Ttgt, 4),
     ];
 
-    const fn new(algorithm: Algorithm, rank: i32) -> KernelVariant {
-        KernelVariant { algorithm, rank }
+    const fn new(algorithm: Algorithm, rank: i32) -> AlgorithmAndRank {
+        AlgorithmAndRank { algorithm, rank }
     }
 
-    /// Returns the variant of [`KernelVariant::CANDIDATES`] with this name, such as `gett` or `ttgt2`, or `None` if there is none.
-    pub fn from_name(name: &str) -> Option<KernelVariant> {
-        KernelVariant::CANDIDATES.into_iter().find(|v| v.to_string() == name)
+    /// Returns the variant of [`AlgorithmAndRank::CANDIDATES`] with this name, such as `gett` or `ttgt2`, or `None` if there is none.
+    pub fn from_name(name: &str) -> Option<AlgorithmAndRank> {
+        AlgorithmAndRank::CANDIDATES.into_iter().find(|v| v.to_string() == name)
     }
 }
 
 /// Writes the name of the variant, such as `gett` or `ttgt2`.
-impl fmt::Display for KernelVariant {
+impl fmt::Display for AlgorithmAndRank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.algorithm {
             Algorithm::Default => "default",
@@ -336,9 +336,9 @@ mod tests {
         assert_eq!(DataType::from_raw(14), Some(DataType::Bf16));
         assert_eq!(DataType::from_raw(3), None);
         assert_eq!(
-            (KernelVariant::from_name("ttgt2"), KernelVariant::from_name("x")),
-            (Some(KernelVariant::new(Algorithm::Ttgt, 1)), None)
+            (AlgorithmAndRank::from_name("ttgt2"), AlgorithmAndRank::from_name("x")),
+            (Some(AlgorithmAndRank::new(Algorithm::Ttgt, 1)), None)
         );
-        assert!(KernelVariant::CANDIDATES.iter().all(|v| KernelVariant::from_name(&v.to_string()) == Some(*v)));
+        assert!(AlgorithmAndRank::CANDIDATES.iter().all(|v| AlgorithmAndRank::from_name(&v.to_string()) == Some(*v)));
     }
 }

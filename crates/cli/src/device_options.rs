@@ -69,7 +69,7 @@ impl DeviceOptions {
 }
 
 /// Converts `e` to a failure. For an invalid setting, device or value, the message begins with the option `name` instead of the name of a
-/// function. The name of an environment variable remains.
+/// function. If an environment variable is the setting, its name follows.
 pub fn option_failure(name: &str, e: cuprum::Error) -> Failure {
     match e {
         cuprum::Error::Setting { variable, message } if variable.starts_with(char::is_uppercase) => {

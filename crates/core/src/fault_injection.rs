@@ -18,7 +18,7 @@
 mod failure_control;
 
 #[cfg(feature = "fault-injection")]
-pub use failure_control::{CountingScope, count_operations, with_abort, with_failure, with_failure_in, with_failures};
+pub use failure_control::{CountingScope, count_operations, with_failure, with_failure_in, with_failures, with_process_abort};
 
 /// A kind of operation that a test can make fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

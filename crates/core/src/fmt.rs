@@ -169,8 +169,8 @@ impl fmt::Display for Scalar {
 }
 
 impl fmt::LowerExp for Scalar {
-    /// Formats the number as Rust's `{:e}` does, with a precision as in `{:.2e}`. A bool is formatted as 0 or 1. The real and imaginary
-    /// parts of a complex number follow each other.
+    /// Formats the number as Rust's `{:e}` does, with a precision as in `{:.2e}`. A bool is formatted as 0 or 1. A complex number is
+    /// formatted as `1e0+2e0i`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Scalar::Bool(value) => fmt::LowerExp::fmt(&u8::from(value), f),

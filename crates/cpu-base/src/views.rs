@@ -122,7 +122,7 @@ impl<'a> Elements<'a> {
         Prefetch::at(self.ptr)
     }
 
-    /// Returns the prefetching state for a loop over these elements, if a second loop then reads the memory after them
+    /// Returns the prefetching state for a loop over these elements that precedes a second loop over the memory after them
     /// ([`Prefetch::new_before_second_loop`]).
     #[inline]
     pub fn prefetch_state_before_second_loop(self) -> Prefetch {

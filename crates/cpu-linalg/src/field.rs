@@ -118,7 +118,7 @@ impl<R: Float> PowerOfTwoScale<R> {
         PowerOfTwoScale::scale_if_outside_limits(values, R::epsilon().recip())
     }
 
-    /// Divides `values` if the largest magnitude is below or above LAPACK's limits, so that it is near the limit. Returns `None` if a value
+    /// Divides `values` if the largest magnitude is outside LAPACK's limits, so that it is near the limit. Returns `None` if a value
     /// is infinite or NaN.
     pub(crate) fn scale_extremes<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
         PowerOfTwoScale::scale_if_outside_limits(values, Self::least_unscaled_norm())

@@ -44,7 +44,7 @@ pub(super) trait SortSink<R>: Send + Sized {
     fn len(&self) -> usize;
     /// For a partition (`numpy.partition`), returns the one index at which the output must equal the sorted output. Returns `None` for a
     /// full sort.
-    fn partition_index(&self) -> Option<usize> {
+    fn selected_index(&self) -> Option<usize> {
         None
     }
     /// Splits the destination into the first `mid` records and the rest.
@@ -89,7 +89,7 @@ where
         write_sorted(scratch.records(), sink);
         return Ok(());
     }
-    if let Some(nth) = sink.partition_index() {
+    if let Some(nth) = sink.selected_index() {
         select_nth_in_buckets(scratch.records(), &groups.totals, nth);
         write_sorted(scratch.records(), sink);
         return Ok(());

@@ -181,7 +181,7 @@ impl<T: Real, R: Record, D: Decode<T, R>> SortSink<R> for DecodingSink<'_, T, D>
         self.results.len()
     }
 
-    fn partition_index(&self) -> Option<usize> {
+    fn selected_index(&self) -> Option<usize> {
         self.results.nth
     }
 

@@ -60,7 +60,8 @@ fn run_unless_failed(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<
     result
 }
 
-/// Returns whether a user-defined operation of the call has a divided array as a `&[T]` argument. The operation may read any element of
+/// Returns whether a user-defined operation of the call has an array as a `&[T]` argument that is divided among ranks, or whose reduction is
+/// pending. The operation may read any element of
 /// such an argument.
 fn reads_divided_array_argument(call: &Call) -> bool {
     let Some(program) = call.program() else { return false };

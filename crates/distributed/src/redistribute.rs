@@ -83,7 +83,7 @@ fn with_source<R>(buffer: &ShardedBuffer, f: impl FnOnce(&RegionSource) -> R) ->
     let (mesh, distribution) = (buffer.mesh, &buffer.distribution);
     let held: Vec<Region> = (0..mesh.size()).map(|rank| distribution.region(mesh, rank)).collect();
     let first_rank = mesh.local_ranks().start;
-    let view = |local: usize, region: &Region| own_view(buffer, local, &distribution.region(mesh, first_rank + local), region);
+    let view = |local: usize, region: &Region| region_in_local_part(buffer, local, &distribution.region(mesh, first_rank + local), region);
     f(&RegionSource { mesh, dtype: buffer.dtype, shape: &distribution.shape, distribution, held, view: &view })
 }
 
@@ -114,7 +114,7 @@ fn holders(mesh: Mesh, distribution: &Distribution, rank: usize) -> Vec<usize> {
 }
 
 /// Returns the elements of `region` as a view of the part of a local rank, which covers the region `held` of the whole array.
-fn own_view(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region) -> Result<NdArray> {
+fn region_in_local_part(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region) -> Result<NdArray> {
     let item = |(held, range): (&std::ops::Range<usize>, &std::ops::Range<usize>)| {
         Item::slice(Some((range.start - held.start) as isize), Some((range.end - held.start) as isize), 1)
     };

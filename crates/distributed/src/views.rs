@@ -336,7 +336,7 @@ pub(crate) fn sub_layout(layout: &Layout, region: &Region) -> Result<Layout> {
     Layout::strided(&shape, layout.strides(), usize::try_from(offset).unwrap_or(usize::MAX))
 }
 
-/// Returns the region `region` of `array` as a view of `whole`, which holds all elements of the array's buffer on one device.
+/// Returns the region `region` of `array` as a view of `whole`, a copy on one device of the array's complete buffer.
 fn view_of_whole(array: &StoredArray, whole: &StoredArray, region: &Region) -> Result<StoredArray> {
     StoredArray::new(array.dtype(), sub_layout(array.layout(), region)?, whole.buffer().clone())
 }

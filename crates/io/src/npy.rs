@@ -22,7 +22,7 @@ const DATA_ALIGNMENT: usize = 64;
 
 /// Reads a `.npy` file onto the current device (`numpy.load`): all versions, either byte order, C or Fortran order.
 ///
-/// An array in Fortran order becomes a transposed view, so that memory holds the elements once.
+/// An array in Fortran order becomes a transposed view, without a second copy of the elements.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing, damaged or truncated, or of an unsupported dtype. [`Error::OutOfMemory`].

@@ -366,7 +366,7 @@ pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::Encod
 
 /// Returns the path of a member, which declares a name outside ASCII as UTF-8. A name that is not a normalized path, such as `../x`,
 /// is stored unchanged, but `rawzip` cannot declare its encoding.
-fn entry_path(name: &str) -> EntryPath<'_> {
+fn encoded_member_path(name: &str) -> EntryPath<'_> {
     if !name.is_ascii() && ZipFilePath::from_str(name).as_str() == name {
         return EntryPath::conformant(name);
     }
@@ -377,7 +377,7 @@ fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, enco
     // The data of a zip member follows a local header: 30 bytes, the name, and the extra field, which has a header of 4 bytes.
     let start = archive.stream_offset() + 30 + name.len() as u64 + 4;
     let padding = if compressed { 0 } else { (DATA_ALIGNMENT - start % DATA_ALIGNMENT) % DATA_ALIGNMENT };
-    let mut member = archive.new_file(entry_path(name));
+    let mut member = archive.new_file(encoded_member_path(name));
     if compressed {
         member = member.compression_method(CompressionMethod::DEFLATE);
     } else {

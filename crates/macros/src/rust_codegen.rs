@@ -151,8 +151,8 @@ impl RustWriter<'_> {
             #helpers
             #point
             #[allow(non_snake_case)]
-            struct ElementLoop<'a> { #(#fields: &'a [#types],)* life: ::core::marker::PhantomData<&'a ()> }
-            impl user_kernels::Tile for ElementLoop<'_> {
+            struct ElementTile<'a> { #(#fields: &'a [#types],)* life: ::core::marker::PhantomData<&'a ()> }
+            impl user_kernels::Tile for ElementTile<'_> {
                 type Out = #out;
                 const MAY_NEED_EXACT_PASS: bool = #may_need_exact_pass;
                 #[allow(unused_parens, unused_variables, unused_mut, unused_assignments, unused_comparisons, non_snake_case, clippy::all)]
@@ -166,7 +166,7 @@ impl RustWriter<'_> {
                 }
             }
             fn tile(args: &[user_kernels::Elements], out: user_kernels::ElementsMut) {
-                user_kernels::run(ElementLoop { #(#fields: #reads,)* life: ::core::marker::PhantomData }, out)
+                user_kernels::run(ElementTile { #(#fields: #reads,)* life: ::core::marker::PhantomData }, out)
             }
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn index_range(device: Device, count: usize) -> Result<NdArray> {
 }
 
 /// Returns `0..count` in int64 on `device`, along `axis` of `ndim` axes. The other axes have extent 1.
-pub(crate) fn range_along(device: Device, count: usize, axis: usize, ndim: usize) -> Result<NdArray> {
+pub(crate) fn index_range_along(device: Device, count: usize, axis: usize, ndim: usize) -> Result<NdArray> {
     let mut shape = vec![1; ndim];
     shape[axis] = count;
     index_range(device, count)?.reshape(shape)

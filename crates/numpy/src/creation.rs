@@ -10,7 +10,7 @@ use cuprum_core::{
     greater_equal, less, moveaxis, multiply, numpy, power, subtract, where_,
 };
 
-use crate::common::{array_on_device, filled, inexact_array_on, range_along, result_dtype, slice_axis, with_at_least_ndim};
+use crate::common::{array_on_device, filled, index_range_along, inexact_array_on, result_dtype, slice_axis, with_at_least_ndim};
 use crate::manipulation::broadcast_arrays;
 
 /// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
@@ -147,7 +147,7 @@ fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
 /// Returns the deferred bool matrix that is true where column <= row + `k`.
 pub(crate) fn lower_triangle_mask(device: Device, rows: usize, columns: usize, k: isize) -> Result<NdArray> {
     let k = k.clamp(-(rows as isize), columns as isize);
-    greater_equal(add(range_along(device, rows, 0, 2)?, k as i64)?, range_along(device, columns, 1, 2)?)
+    greater_equal(add(index_range_along(device, rows, 0, 2)?, k as i64)?, index_range_along(device, columns, 1, 2)?)
 }
 
 fn tri_from_args(args: &Args) -> Result<Value> {
@@ -350,7 +350,7 @@ pub(crate) fn spaced_samples(start: &NdArray, stop: &NdArray, num: usize, endpoi
     let dtype = result_dtype(&operands);
     let (start, stop) = (start.astype(dtype)?, stop.astype(dtype)?);
     let delta = subtract(&stop, &start)?;
-    let number = range_along(start.device(), num, 0, delta.ndim() + 1)?.astype(dtype)?;
+    let number = index_range_along(start.device(), num, 0, delta.ndim() + 1)?.astype(dtype)?;
     let parts = if endpoint { num.saturating_sub(1) } else { num };
     let scaled = if parts > 0 {
         let step = divide(&delta, parts)?;
@@ -363,7 +363,7 @@ pub(crate) fn spaced_samples(start: &NdArray, stop: &NdArray, num: usize, endpoi
     };
     let values = add(scaled, &start)?;
     if endpoint && num > 1 {
-        where_(less(&range_along(start.device(), num, 0, values.ndim())?, num - 1)?, values, &stop)
+        where_(less(&index_range_along(start.device(), num, 0, values.ndim())?, num - 1)?, values, &stop)
     } else {
         Ok(values)
     }
@@ -496,7 +496,7 @@ pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("nu
     let (first, last) = (divide(&start, &sign)?, divide(&stop, &sign)?);
     let values = power(10.0, self::spaced_samples(&first.log10()?, &last.log10()?, spacing.num, spacing.endpoint)?)?.astype(dtype)?;
     // The first and last sample are replaced by the exact ends, because computing them by logarithm and power rounds.
-    let number = range_along(device, spacing.num, 0, values.ndim())?;
+    let number = index_range_along(device, spacing.num, 0, values.ndim())?;
     let mut exact = where_(equal(&number, 0)?, &first, &values)?;
     if spacing.num > 1 && spacing.endpoint {
         exact = where_(equal(&number, spacing.num - 1)?, &last, &exact)?;

@@ -8,7 +8,7 @@ use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, numpy, remainder, where_};
 
-use crate::common::{filled, range_along, slice_axis};
+use crate::common::{filled, index_range_along, slice_axis};
 use crate::indexing::Bounds;
 use crate::manipulation::{resize, tile};
 
@@ -241,7 +241,7 @@ pub fn put_along_axis(
         return Err(Error::shape(name, message, &[indices.shape(), a.shape()]));
     }
     let along = |n: usize| -> Result<IndexItem> {
-        Ok(if n == axis { indices.into() } else { range_along(a.device(), a.shape()[n], n, a.ndim())?.into() })
+        Ok(if n == axis { indices.into() } else { index_range_along(a.device(), a.shape()[n], n, a.ndim())?.into() })
     };
     let items: Vec<IndexItem> = (0..a.ndim()).map(along).collect::<Result<_>>()?;
     with_function_in_index_error(name, a.assign(&items, values))

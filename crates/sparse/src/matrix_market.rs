@@ -73,7 +73,7 @@ pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
     let words: Vec<&str> = header.split_ascii_whitespace().collect();
     let (is_array, field, symmetry) = match words[..] {
         ["%%matrixmarket" | "%matrixmarket", "matrix", format, field, symmetry] => {
-            (parse_format(format, &lines)?, parse_field(field, &lines)?, parse_symmetry(symmetry, &lines)?)
+            (parse_format(format, &lines)?, parse_value_type(field, &lines)?, parse_symmetry(symmetry, &lines)?)
         }
         ["%%matrixmarket" | "%matrixmarket", ..] => return Err(lines.error("the header names no matrix, or not all of its properties")),
         _ => return Err(lines.error("not a Matrix Market file: the first line does not begin with %%MatrixMarket")),
@@ -116,7 +116,7 @@ fn parse_format(name: &str, lines: &Lines) -> Result<bool> {
     }
 }
 
-fn parse_field(name: &str, lines: &Lines) -> Result<Field> {
+fn parse_value_type(name: &str, lines: &Lines) -> Result<Field> {
     match name {
         "real" | "double" => Ok(Field::Real),
         "integer" => Ok(Field::Integer),

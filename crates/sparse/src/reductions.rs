@@ -26,9 +26,9 @@ pub enum NormOrder {
 /// The axes that a reduction removes.
 enum ReducedAxes {
     All,
-    /// Axis 0: one result per column.
+    /// Axis 0 (rows) is reduced: one result per column.
     Rows,
-    /// Axis 1: one result per row.
+    /// Axis 1 (columns) is reduced: one result per row.
     Columns,
 }
 

@@ -94,7 +94,7 @@ fn counter_memory(binning: Binning, bins: usize, value: DType) -> CounterMemory 
 }
 
 impl HistogramRequest<'_> {
-    /// Returns the sizes of the dynamic shared memory of a block.
+    /// Returns how the dynamic shared memory of a block is divided between bin edges and counters.
     pub fn shared_memory(&self) -> BlockSharedMemory {
         match self.counters {
             CounterMemory::Shared { edge_bytes, log2_copies } => {

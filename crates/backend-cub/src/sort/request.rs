@@ -27,7 +27,7 @@ const RADIX_SELECT_THREADS: usize = 512;
 pub const RADIX_SELECT_BINS: usize = 2048;
 /// Maximum number of selected elements per row, as in `sort_top.cu`.
 const MAX_SELECTED_PER_ROW: usize = 1024;
-/// Maximum length of rows to partition, because chunks have 32-bit counts.
+/// Maximum length of the rows of a `partition`. `sort_partition.cu` counts the elements of a chunk, which may be a whole row, in 32 bits.
 const MAX_PARTITION_COLUMNS: usize = u32::MAX as usize;
 /// Maximum number of rows to select from, which limits the memory for digit counters.
 const MAX_SELECT_ROWS: usize = 1024;

@@ -246,7 +246,7 @@ impl Handle {
             if range.rank >= self.size || range.nbytes == 0 || !ptr::eq(range.memory.context(), self.context) {
                 return Err(Error::value("mesh", "a piece is empty, on another device, or of a rank out of range"));
             }
-            let address = range.memory.address_range(range.offset, range.nbytes);
+            let address = range.memory.checked_address(range.offset, range.nbytes);
             let address = address.map_err(|e| core_error("nccl", "mesh", self.context.device(), e))?;
             Ok((address as usize, range.nbytes, range.rank as c_int))
         };

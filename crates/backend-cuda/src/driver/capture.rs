@@ -23,9 +23,9 @@ use super::stream_table::{FIRST_CAPTURE_ID, StreamHandle};
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
-const CAPTURE_OPEN: u8 = 0;
-const CAPTURE_ENDED: u8 = 1;
-const CAPTURE_FAILED: u8 = 2;
+const CAPTURE_STATE_OPEN: u8 = 0;
+const CAPTURE_STATE_ENDED: u8 = 1;
+const CAPTURE_STATE_FAILED: u8 = 2;
 
 /// Objects that a captured graph uses but does not own, and keeps alive.
 #[derive(Default)]
@@ -95,14 +95,14 @@ impl Capture {
 impl OwningGraph for Capture {
     fn is_captured_on(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE_ID
-            && self.state.load(Ordering::Acquire) == CAPTURE_OPEN
+            && self.state.load(Ordering::Acquire) == CAPTURE_STATE_OPEN
             && self.context.active_capture(stream).is_some_and(|active| ptr::eq(&*active, self))
     }
 
     fn check_has_values(&self) -> Result<()> {
         let why = match self.state.load(Ordering::Acquire) {
-            CAPTURE_OPEN => "is of a graph that is still being captured, on another stream",
-            CAPTURE_FAILED => "was never computed: capturing the graph that it is of failed",
+            CAPTURE_STATE_OPEN => "is of a graph that is still being captured, on another stream",
+            CAPTURE_STATE_FAILED => "was never computed: capturing the graph that it is of failed",
             _ => return Ok(()),
         };
         Err(CudaError::Invalid(format!("an array {why}")))
@@ -110,7 +110,7 @@ impl OwningGraph for Capture {
 
     /// Marks `block` as free, so that later work of the capture may reuse it. Has no effect after the capture.
     fn put_back_block(&self, block: Arc<DeviceBuffer>) {
-        if self.state.load(Ordering::Acquire) == CAPTURE_OPEN {
+        if self.state.load(Ordering::Acquire) == CAPTURE_STATE_OPEN {
             lock(&self.memory).free_blocks.push(block);
         }
     }
@@ -136,7 +136,7 @@ impl Context {
         // SAFETY: `stream` is an idle stream of this context, which is current.
         check_result("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
         let (memory, kept) = (Mutex::default(), Mutex::default());
-        let capture = Capture { context: self, stream, state: AtomicU8::new(CAPTURE_OPEN), memory, kept, fault };
+        let capture = Capture { context: self, stream, state: AtomicU8::new(CAPTURE_STATE_OPEN), memory, kept, fault };
         Ok(self.streams.add_capture(stream, Arc::new(capture)))
     }
 
@@ -144,7 +144,7 @@ impl Context {
     pub fn end_capture(&'static self, number: u32) -> Result<Graph> {
         let capture = self.remove_capture(number).ok_or_else(|| CudaError::Invalid("no such capture".into()))?;
         let ended = self.end_and_instantiate(&capture);
-        capture.state.store(if ended.is_ok() { CAPTURE_ENDED } else { CAPTURE_FAILED }, Ordering::Release);
+        capture.state.store(if ended.is_ok() { CAPTURE_STATE_ENDED } else { CAPTURE_STATE_FAILED }, Ordering::Release);
         let (exec, nodes) = ended.inspect_err(|_| capture.release_objects())?;
         lock(&capture.memory).free_blocks.clear();
         Ok(Graph { exec, nodes, capture, last: Mutex::new(None) })
@@ -153,7 +153,7 @@ impl Context {
     /// Abandons capture `number`. Arrays that the captured work would have computed have no values.
     pub fn abandon_capture(&'static self, number: u32) {
         if let Some(capture) = self.remove_capture(number) {
-            capture.state.store(CAPTURE_FAILED, Ordering::Release);
+            capture.state.store(CAPTURE_STATE_FAILED, Ordering::Release);
             let ended = self.end_and_instantiate(&capture);
             tracing::debug!(instantiated = ended.is_ok(), "a capture was given up");
             if let Ok((exec, _)) = ended {

@@ -66,7 +66,7 @@ impl Context {
     /// Queues a copy from the pinned memory `source` to the start of `dst`. Keeps `source` alive until the copy has ended.
     pub(crate) fn copy_from_pinned(&'static self, dst: &DeviceBuffer, source: &Arc<dyn Buffer>) -> Result<()> {
         let bytes = pinned_bytes(source.as_ref()).ok_or_else(|| CudaError::Invalid("not pinned memory".into()))?;
-        let to = dst.address_range(0, bytes.len())?;
+        let to = dst.checked_address(0, bytes.len())?;
         self.check_owns(dst)?;
         if bytes.is_empty() {
             return Ok(());

@@ -109,7 +109,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Context {
     /// Copies the host bytes `src` to `dst` at byte `offset`. Returns once `src` has been read, which may be before the transfer ends.
     pub fn copy_to_device(&'static self, dst: &DeviceBuffer, offset: usize, src: &[u8]) -> Result<()> {
-        let to = dst.address_range(offset, src.len())?;
+        let to = dst.checked_address(offset, src.len())?;
         self.check_owns(dst)?;
         self.bind()?;
         if src.is_empty() {
@@ -137,7 +137,7 @@ impl Context {
 
     /// Copies bytes of `src` to uninitialised host memory, as [`Context::copy_to_host`] does. On `Ok`, all of `dst` is initialised.
     pub fn copy_to_host_uninit(&'static self, dst: &mut [MaybeUninit<u8>], src: &DeviceBuffer, offset: usize) -> Result<()> {
-        let from = src.address_range(offset, dst.len())?;
+        let from = src.checked_address(offset, dst.len())?;
         self.check_owns(src)?;
         self.check_not_capturing("reading an array's values, or the size of a result that is found by computing,")?;
         self.bind()?;

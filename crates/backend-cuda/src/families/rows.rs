@@ -38,7 +38,7 @@ const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20
 
 /// The parameters that determine the source of a row kernel, besides the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct RowsShape {
+struct RowKernelConfig {
     /// Number of threads that compute a row.
     team: usize,
     /// Index in [`PACK_COUNTS`] of the number of vector loads per thread.
@@ -52,10 +52,10 @@ struct RowsShape {
     layout: OperandLayout,
 }
 
-impl RowsShape {
+impl RowKernelConfig {
     /// Selects the shape of the kernel for inputs at the addresses `inputs`. If a row does not fit in registers, returns the reason why
     /// this kernel family does not execute the call.
-    fn select(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
+    fn select(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowKernelConfig, Reason> {
         let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
         let along = |k: &usize| plan.row_strides[*k] != 0;
         let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
@@ -98,7 +98,7 @@ impl RowsShape {
             aligned: (0..inputs.len()).filter(along).all(is_aligned),
         };
         let wide = !codegen::fits_narrow_index(plan.rows, &plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()));
-        Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
+        Ok(RowKernelConfig { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
     /// Returns the number of threads per block. If more than 32 threads share a row, they form a whole block, because they synchronise by
@@ -115,7 +115,7 @@ impl RowsShape {
     }
 
     fn kernel_key(self, program: &Expression) -> KernelKey<'_> {
-        let RowsShape { team, packs, width, rank, wide, layout } = self;
+        let RowKernelConfig { team, packs, width, rank, wide, layout } = self;
         let numbers = [team, packs, width, rank, wide as usize, layout.aligned as usize].map(|n| n as u64);
         numbers.into_iter().chain([layout.repeated, layout.results]).fold(KernelKey::new("rows", program), KernelKey::with)
     }
@@ -215,7 +215,7 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
     if (0..call.outputs.len()).any(|n| plan.row_strides[inputs.len() + n] == 0 && stages.varies_along_row(program.outputs[n])) {
         decline!("an output with one element per row, of a value that varies along the row");
     }
-    let shape = match RowsShape::select(&stages, program, plan, &inputs) {
+    let shape = match RowKernelConfig::select(&stages, program, plan, &inputs) {
         Ok(shape) => shape,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -276,10 +276,10 @@ mod tests {
 
     use super::*;
 
-    fn shape_of(program: &Expression, rows: usize, length: usize, address: u64) -> Option<RowsShape> {
+    fn shape_of(program: &Expression, rows: usize, length: usize, address: u64) -> Option<RowKernelConfig> {
         let layout = Layout::contiguous(&[rows, length]).unwrap();
         let plan = RowsPlan::new(&[rows, length], 1, &[&layout, &layout]).unwrap();
-        RowsShape::select(&Stages::assign(program, 0), program, &plan, &[address]).ok()
+        RowKernelConfig::select(&Stages::assign(program, 0), program, &plan, &[address]).ok()
     }
 
     #[test]
@@ -301,7 +301,10 @@ mod tests {
         let program = sample_programs::layer_norm(DType::F32);
         let [even, odd] = [256, 260].map(|address| shape_of(&sample_programs::softmax(DType::F32), 300, 1004, address).unwrap());
         assert!(even.layout.aligned && !odd.layout.aligned);
-        assert_eq!(RowsShape { layout: OperandLayout::default(), ..even }, RowsShape { layout: OperandLayout::default(), ..odd });
+        assert_eq!(
+            RowKernelConfig { layout: OperandLayout::default(), ..even },
+            RowKernelConfig { layout: OperandLayout::default(), ..odd }
+        );
         // The factor of the final product takes no register before the product, because it is loaded only then.
         assert_eq!(Stages::assign(&program, 0).registers_per_element(), 1);
         assert_eq!(Stages::assign(&sample_programs::variance(DType::C64), 0).registers_per_element(), 2);

@@ -131,7 +131,8 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes k
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS * ROWS_PER_TEAM; base < items; base += static_cast<u64>(gridDim.x) * TEAMS * ROWS_PER_TEAM) {
         InputOffsets row_offsets[ROWS_PER_TEAM];
         Acc totals[ROWS_PER_TEAM];
-        // A row is split among blocks only if TEAM is a block. Small teams skip the expensive division.
+        // A row is split among blocks only if TEAM is a block. The constant condition lets smaller teams skip the 64-bit integer
+// divisions below, which are slow.
         u64 row = base, begin = 0, end = length;
         if (TEAM == THREADS && splits > 1) {
             row = base / splits;

@@ -18,7 +18,7 @@ constexpr int WORDS = is_same<Real, f64> ? 2 : 1;
 constexpr u32 NEGATIVE_ZEROS = 1;
 // The exponent field of a double with NaN or an infinity.
 constexpr u32 NOT_FINITE = 2047;
-// Flags that `sums` holds instead of an integer if a value is NaN or infinite.
+// If a value is NaN or infinite, `sums` holds a combination of these flags instead of an integer.
 constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
 
 __device__ inline f64 to_double(Real x) { return static_cast<f64>(static_cast<wide_of<Real>>(x)); }

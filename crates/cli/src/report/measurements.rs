@@ -80,7 +80,7 @@ impl Measurements {
             return Err(format!("{workload}: {peer}: {error}"));
         }
         let usable = |key: &str| value[key].as_f64().filter(|number| VALID_NUMBERS.contains(number));
-        // Skips lines that time a launch without dispatch. Such lines have host times only and are not workloads.
+        // Rejects lines without a time of the workload. Lines of a launch without dispatch (`bare_launch`) have host times only.
         let us = usable("gpu_us").or(usable("us")).ok_or_else(|| format!("{workload}: {peer}: lacks a time between 1e-6 and 1e15 us"))?;
         let served_by = text("served_by").unwrap_or_default().to_string();
         let measurement = Measurement { us, min_us: usable("min_us"), served_by, rates: UNITS.map(usable) };

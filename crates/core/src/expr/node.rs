@@ -80,9 +80,9 @@ pub(crate) type Operands = SmallVec<[Operand; 3]>;
 /// Size and cost of a deferred expression, including all deferred arguments.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ExpressionWeight {
-    /// Upper bound on the number of nodes. The exact number is lower if a shared node is counted once per use.
+    /// Upper bound on the number of nodes. A shared node counts once per use, so the exact number may be lower.
     pub nodes: u32,
-    /// Upper bound on the number of stored inputs. The exact number is lower if inputs of a shared node are counted once per use.
+    /// Upper bound on the number of stored inputs. Inputs of a shared node count once per use, so the exact number may be lower.
     pub inputs: u32,
     /// Estimated cost of one element of the expression, in units of one elementary operation such as an addition.
     pub cost: u32,

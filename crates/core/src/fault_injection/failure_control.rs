@@ -93,7 +93,7 @@ pub fn with_failure_in<R>(scope: CountingScope, point: Point, n: usize, f: impl 
 }
 
 /// Runs `f` and ends the process without cleaning up at operation number `n` of kind `point`, as a crash or a signal would.
-pub fn with_abort<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> R {
+pub fn with_process_abort<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> R {
     run_counted(CountingScope::Process, point, 0, 0, n, f).0
 }
 

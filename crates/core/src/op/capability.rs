@@ -3,9 +3,9 @@
 /// An optional feature of calls. Only kernels that declare the capability by [`Kernel::capabilities`](crate::Kernel::capabilities) receive
 /// calls that use the feature.
 ///
-/// A kernel's filter by operation ([`OpFilter`](crate::OpFilter)) does not apply to operations that need a capability, except to reductions
-/// in row programs. Calls that need a capability are built only for devices with a kernel that declares it. User-defined operations are the
-/// exception: without such a kernel, their calls are errors.
+/// On a device without a kernel that declares a capability, other calls that do not need it give the result. User-defined operations are the
+/// exception: without such a kernel, they are errors. A kernel's filter by operation ([`OpFilter`](crate::OpFilter)) does not apply to
+/// operations that need a capability, except to the reductions of [row programs](Capability::RowPrograms).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {

@@ -214,7 +214,7 @@ impl NdArray {
                 let shape = index.result_shape();
                 broadcast_value_layout(op, source.layout(), &shape)?;
                 if shape.contains(&0) || self.size() == 0 {
-                    // No elements are selected, so nothing is written. The gather only checks that the indices are in bounds.
+                    // No elements are selected, so nothing is written. The gather checks that the indices are in bounds.
                     return index.gather().map(|_| ()).map_err(|error| match error {
                         Error::Index { index, axis, size, .. } => Error::Index { op, index, axis, size },
                         error => error,

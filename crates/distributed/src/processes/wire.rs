@@ -179,7 +179,7 @@ impl<'a> Decoder<'a> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// Returns the next integer as an index.
+    /// Reads the next integer of the message as an index. Returns `None` if the message ends before it, or if it exceeds `usize`.
     pub fn index(&mut self) -> Option<usize> {
         self.u64().and_then(|value| usize::try_from(value).ok())
     }

@@ -103,7 +103,7 @@ impl World {
             control.set_read_timeout(None).map_err(|e| Error::system("mesh connection", e))?;
             let data = clone(&peer.data)?;
             let (reading, sending) = (world.clone(), world.clone());
-            start_thread("cuprum-mesh-control", move || reading.read_control(n, &control))?;
+            start_thread("cuprum-mesh-control", move || reading.read_control_until_closed(n, &control))?;
             start_thread("cuprum-mesh-data", move || sending.send_jobs(n, &data, &receiver))?;
         }
         Ok(world)
@@ -269,7 +269,7 @@ impl World {
     }
 
     /// Reads the control connection of a peer until it closes.
-    fn read_control(&self, n: usize, control: &TcpStream) {
+    fn read_control_until_closed(&self, n: usize, control: &TcpStream) {
         let peer = &self.peers[n];
         let mut keep_waiting = |_| Ok(());
         while self.read_frame(peer, control, &mut keep_waiting).is_some() {}

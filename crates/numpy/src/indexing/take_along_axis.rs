@@ -5,7 +5,7 @@ use cuprum_core::layout::{broadcast_shapes, normalize_axis};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, greater_equal, less, logical_and, multiply, numpy, where_};
 
-use crate::common::range_along;
+use crate::common::index_range_along;
 
 fn take_along_axis_from_args(args: &Args) -> Result<Value> {
     let axis: Option<isize> = FromArgs::from_args(args, "axis")?;
@@ -78,7 +78,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     step = 1;
     for n in (0..arr.ndim()).rev() {
         if n != axis && arr.shape()[n] > 1 {
-            flat = add(flat, multiply(range_along(arr.device(), arr.shape()[n], n, arr.ndim())?.astype(dtype)?, step)?)?;
+            flat = add(flat, multiply(index_range_along(arr.device(), arr.shape()[n], n, arr.ndim())?.astype(dtype)?, step)?)?;
         }
         step *= arr.shape()[n];
     }

@@ -6,7 +6,7 @@ use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, add, equal, matmul, multiply, numpy, with_device};
 
 use super::{adjoint, epsilon, to_f64};
-use crate::common::{range_along, slice_axis};
+use crate::common::{index_range_along, slice_axis};
 use crate::creation::{tril, triu};
 use crate::indexing::take_along_axis;
 
@@ -57,8 +57,8 @@ pub fn lu(a: &NdArray) -> Result<(NdArray, NdArray, NdArray)> {
     let (m, n) = (packed.shape()[packed.ndim() - 2], packed.shape()[packed.ndim() - 1]);
     let (k, ndim) = (m.min(n) as isize, packed.ndim());
     let order = row_order(&pivots, m)?;
-    let p = equal(range_along(a.device(), m, 0, 2)?, order.expand_dims(-2)?)?.astype(packed.dtype().real())?;
-    let diagonal = equal(range_along(a.device(), m, 0, 2)?, range_along(a.device(), k as usize, 1, 2)?)?;
+    let p = equal(index_range_along(a.device(), m, 0, 2)?, order.expand_dims(-2)?)?.astype(packed.dtype().real())?;
+    let diagonal = equal(index_range_along(a.device(), m, 0, 2)?, index_range_along(a.device(), k as usize, 1, 2)?)?;
     let l = add(tril(&slice_axis(&packed, ndim - 1, None, k, 1)?, -1)?, diagonal.astype(packed.dtype())?)?;
     let u = triu(&slice_axis(&packed, ndim - 2, None, k, 1)?, 0)?;
     Ok((p, l, u))

@@ -8,7 +8,7 @@ use cuprum_core::{
 };
 
 use super::{as_inexact, identities, matrix_transpose, norms::matrix_norm, to_f64};
-use crate::common::{filled, range_along, slice_axis};
+use crate::common::{filled, index_range_along, slice_axis};
 
 /// Numerator coefficients of the [13/13] Padé approximant of exp (N. J. Higham, "The scaling and squaring method for the matrix
 /// exponential revisited", SIAM J. Matrix Anal. Appl. 26, 2005).
@@ -53,7 +53,7 @@ struct TriangularStructure {
 impl TriangularStructure {
     fn of(a: &NdArray) -> Result<TriangularStructure> {
         let n = a.shape()[a.ndim() - 1];
-        let offset = subtract(range_along(a.device(), n, 1, 2)?, range_along(a.device(), n, 0, 2)?)?;
+        let offset = subtract(index_range_along(a.device(), n, 1, 2)?, index_range_along(a.device(), n, 0, 2)?)?;
         let nonzero = not_equal(a, 0)?;
         let lacks = |triangle: NdArray| logical_not(any(&logical_and(&nonzero, triangle)?, [-2, -1])?);
         let (upper, lower) = (lacks(less(&offset, 0)?)?.eval()?.clone(), lacks(greater(&offset, 0)?)?.eval()?.clone());
@@ -242,7 +242,7 @@ pub fn toeplitz(c: &NdArray, r: Option<&NdArray>) -> Result<NdArray> {
         return filled(c, &[rows, columns], 0, column.dtype().promote(row.dtype()));
     }
     let values = concat(&[column.flip(0)?, slice_axis(&row, 0, 1, None, 1)?], 0)?;
-    let (i, j) = (range_along(c.device(), rows, 0, 2)?, range_along(c.device(), columns, 1, 2)?);
+    let (i, j) = (index_range_along(c.device(), rows, 0, 2)?, index_range_along(c.device(), columns, 1, 2)?);
     take(&values, &add(subtract(j, i)?, rows as i64 - 1)?, 0)
 }
 

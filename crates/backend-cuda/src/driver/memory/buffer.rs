@@ -243,7 +243,7 @@ impl DeviceBuffer {
     }
 
     /// Returns the device address of byte `offset`, or an error if `bytes` bytes from there exceed the buffer.
-    pub fn address_range(&self, offset: usize, bytes: usize) -> Result<u64> {
+    pub fn checked_address(&self, offset: usize, bytes: usize) -> Result<u64> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(self.block.pointer + offset as u64),
             _ => Err(CudaError::Invalid(format!("{bytes} bytes at {offset} are outside a buffer of {} bytes", self.bytes))),

@@ -14,7 +14,7 @@ impl Context {
     /// `offset` must be a multiple of N.
     pub fn fill<const N: usize>(&'static self, dst: &DeviceBuffer, offset: usize, pattern: [u8; N], count: usize) -> Result<()> {
         let bytes = count.checked_mul(N).ok_or_else(|| CudaError::Invalid("the fill is too large".into()))?;
-        let to = dst.address_range(offset, bytes)?;
+        let to = dst.checked_address(offset, bytes)?;
         self.check_owns(dst)?;
         if N == 0 || to % N as u64 != 0 {
             return Err(CudaError::Invalid(format!("offset {offset} is not a multiple of the pattern's {N} bytes")));
@@ -39,7 +39,7 @@ impl Context {
     /// Copies `bytes` bytes from `src` to `dst` in stream order. The ranges must not overlap. A copy between two devices goes peer to peer,
     /// or through the host if the devices have no peer-to-peer path. The streams of both buffers wait for each other as needed.
     pub fn copy(dst: &DeviceBuffer, dst_offset: usize, src: &DeviceBuffer, src_offset: usize, bytes: usize) -> Result<()> {
-        let (to, from) = (dst.address_range(dst_offset, bytes)?, src.address_range(src_offset, bytes)?);
+        let (to, from) = (dst.checked_address(dst_offset, bytes)?, src.checked_address(src_offset, bytes)?);
         if bytes == 0 {
             return Ok(());
         }

@@ -326,7 +326,7 @@ impl Drop for Plan {
     /// captured graph uses the plan, the plan is leaked.
     fn drop(&mut self) {
         let is_needed = self.is_in_graph.load(Ordering::Relaxed) || self.context.is_capturing();
-        // A fault of a kernel stays in the ledger for the next call that reports errors.
+        // The next call that reports errors reports a fault of a kernel, which this wait does not.
         if is_needed || !self.context.synchronize_quietly() || self.context.bind().is_err() {
             return;
         }

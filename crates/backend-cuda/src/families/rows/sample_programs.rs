@@ -138,7 +138,7 @@ pub fn named_source(what: &str, program: &Expression, length: usize, results: us
         (0..inputs).map(|k| if k == 0 { &x } else { &weight }).chain((0..program.outputs.len()).map(of_output)).collect();
     let plan = RowsPlan::new(&shape, 1, &operands)?;
     let stages = Stages::assign(program, 0);
-    let shape = RowsShape::select(&stages, program, &plan, &vec![256 + 4 * (n as u64 % 2); inputs]).ok()?;
+    let shape = RowKernelConfig::select(&stages, program, &plan, &vec![256 + 4 * (n as u64 % 2); inputs]).ok()?;
     let text = shape.cuda_source(program, &stages).unwrap_or_else(|op| format!("#error \"no row for {op}\"\n"));
     Some((format!("rows<{what}, {}, {length}, {shape:?}>", program.steps[0].dtype), text))
 }
