@@ -11,8 +11,10 @@ use faer::{MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
 use crate::batch::{Batch, Failure};
+use crate::eigenvectors::SchurFactors;
 use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
+use crate::schur::{SchurForm, SchurScratch};
 use crate::widen::Widen;
 
 #[inline(never)]
@@ -97,7 +99,7 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
 }
 
 /// Eigenvalue computation for general matrices of one double-precision type.
-pub(crate) trait GeneralEigen: Field<Base = f64> {
+pub(crate) trait GeneralEigen: SchurForm + Into<Complex<f64>> {
     /// Returns the scratch memory that [`GeneralEigen::compute_eigen`] needs for matrices of extent `n`, with or without eigenvectors.
     fn scratch_size(n: usize, vectors: bool) -> StackReq;
     /// Computes the eigenvalues `w` of `a`. Writes the eigenvectors to the columns of `v`, unless `v` is empty. `basis` is scratch memory
@@ -208,6 +210,13 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
         let Some(scale) = PowerOfTwoScale::scale_for_eigenvectors(matrix) else { return Err(failed(NotFinite)) };
         if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {
             return Err(failed(EigenvaluesDiverge));
+        }
+        if !v.iter().all(|x| x.is_finite()) {
+            a.copy_converted(index, matrix, T::widen);
+            scale.scale_down(matrix);
+            let mut x = batch.zeros::<Complex<f64>>(n)?;
+            SchurScratch::new(&batch, n)?.decompose(matrix, basis, n).map_err(failed)?;
+            SchurFactors { form: matrix, basis, n }.write_eigenvectors(&mut x, values, v);
         }
         normalize_columns(v, n);
         scale.scale_up(values);

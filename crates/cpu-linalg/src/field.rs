@@ -149,13 +149,19 @@ impl<R: Float> PowerOfTwoScale<R> {
         let target = if largest < least { least } else { most };
         let exponent = (0.5 * (largest.log2() - target.log2()).to_f64().unwrap_or(0.0)).floor();
         let root = R::from(exponent.exp2()).unwrap_or_else(R::one);
-        values.iter_mut().for_each(|v| *v = v.times(root.recip()).times(root.recip()));
-        Some(PowerOfTwoScale(root))
+        let scale = PowerOfTwoScale(root);
+        scale.scale_down(values);
+        Some(scale)
     }
 
     /// Returns the square root of the power of two.
     pub(crate) fn square_root(self) -> R {
         self.0
+    }
+
+    /// Divides values by the scale.
+    pub(crate) fn scale_down<T: Field<Base = R>>(self, values: &mut [T]) {
+        values.iter_mut().for_each(|v| *v = v.times(self.0.recip()).times(self.0.recip()));
     }
 
     /// Multiplies singular values or eigenvalues of the scaled matrix by the scale.

@@ -12,6 +12,7 @@ mod batch;
 mod cholesky;
 mod columns;
 mod eigen;
+mod eigenvectors;
 mod field;
 mod logarithm;
 mod lu;

@@ -279,6 +279,31 @@ fn defective_matrices() {
     }
 }
 
+/// Matrices with so many equal eigenvalues that an unscaled back-substitution overflows.
+#[test]
+fn long_chains_of_equal_eigenvalues() {
+    let n = 40;
+    let matrix = |element: fn(usize, usize) -> f64| {
+        NdArray::from_vec((0..n * n).map(|k| element(k / n, k % n)).collect::<Vec<f64>>(), [n, n]).unwrap()
+    };
+    let triangle = matrix(|i, j| f64::from(u8::from(i <= j)));
+    let pairs = matrix(|i, j| match (i / 2, j / 2) {
+        (a, b) if a == b => [0.0, 2.0, -0.5, 0.0][i % 2 * 2 + j % 2],
+        (a, b) => f64::from(u8::from(a < b)),
+    });
+    let cases = [triangle.clone(), matrix(|i, j| f64::from(u8::from(i + 1 == j))), matrix(|i, j| f64::from(u8::from(i == j + 1))), pairs];
+    let complex = triangle * cuprum_core::Complex::new(1.0, 2.0);
+    for a in cases.into_iter().chain([complex]) {
+        let (w, v) = eig(&a).unwrap();
+        let residual = a.astype(DType::C128).unwrap().matmul(&v).unwrap() - &v * &w;
+        let largest = |x: NdArray| x.abs().unwrap().to_vec::<f64>().unwrap().into_iter().fold(0.0, f64::max);
+        let (residual, worst) = (largest(residual), 1e-14 * largest(a.clone()) * n as f64);
+        assert!(residual <= worst, "{a}: {residual}");
+        let norms = (v.abs().unwrap() * v.abs().unwrap()).sum(0).unwrap().to_vec::<f64>().unwrap();
+        assert!(norms.iter().all(|norm| (norm - 1.0).abs() < 1e-12), "{a}: {norms:?}");
+    }
+}
+
 /// Eigenvectors of pairs of complex eigenvalues far below the norm, and of equal pairs with one eigenvector each.
 #[test]
 fn pairs_of_complex_eigenvalues() {

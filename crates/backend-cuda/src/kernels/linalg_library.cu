@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) report_failures(const u64*
     if (checks != 0) {
         for (i64 at = threadIdx.x; at < count * n; at += THREADS) {
             const T x = diagonal[at / n * n * n + at % n * (n + 1)];
-            if (checks == 1 ? is_zero(x) : !(real(x) > 0)) atomicMin(&first, static_cast<unsigned long long>(at / n));
+            if (checks == 1 ? is_zero(x) : !(real(x) > 0) || !is_finite(real(x))) atomicMin(&first, static_cast<unsigned long long>(at / n));
         }
     }
     __syncthreads();

@@ -145,7 +145,8 @@ fn parameter_kind(text: &str) -> ParameterKind {
     let is_array = text.contains('[');
     let text = text.split('[').next().unwrap_or(text);
     match text.rfind('*') {
-        Some(last) => pointer_kind(&text[..last]),
+        // The elements of an array of pointers (`float* x[]`) are addresses.
+        Some(last) => pointer_kind(if is_array { &text[..=last] } else { &text[..last] }),
         None if is_array => pointer_kind(if dtype_of_type(text).is_some() { text } else { without_name(text) }),
         None if text.contains('&') => ParameterKind::Pointer { element: None, writes: !text.contains("const") },
         None => ParameterKind::Value(dtype_of_type(text).or_else(|| dtype_of_type(without_name(text)))),
@@ -252,6 +253,8 @@ mod tests {
             value(DType::Bool),
         ];
         assert_eq!(kinds(text), expected);
+        let addresses = |writes| ParameterKind::Pointer { element: None, writes };
+        assert_eq!(kinds("const float* x[], float* y[4], float* const* z"), [addresses(false), addresses(true), addresses(false)]);
         assert_eq!(kinds("const cuda::std::complex<float>* z, complex<double> w"), [reads(DType::C64), value(DType::C128)]);
         assert_eq!(
             kinds("const cuprum::bf16* p, cuprum::c64 z, cuprum::own s"),

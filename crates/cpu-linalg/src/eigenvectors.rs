@@ -1,0 +1,114 @@
+//! Eigenvectors from a Schur form, for matrices whose eigenvectors overflow in faer.
+//!
+//! An eigenvector of a triangular matrix is found by back-substitution. Each further equal eigenvalue of a defective matrix multiplies the
+//! vector by about the reciprocal of the machine epsilon. As in LAPACK's `trevc`, the vector is therefore scaled down during the
+//! substitution, which faer does not do.
+
+use crate::field::{C, Field};
+use crate::schur::SchurForm;
+
+/// Elements of a vector above this magnitude are scaled down by its reciprocal. Products with elements of a scaled matrix are finite.
+const MAX_ELEMENT: f64 = 1e100;
+/// The smallest divisor. An eigenvalue that equals the diagonal element would otherwise cause a division by zero.
+const MIN_DIVISOR: f64 = 1e-290;
+
+/// A Schur form of extent `n`, whose diagonal blocks are standardised. The matrices are column-major.
+pub(crate) struct SchurFactors<'a, W> {
+    pub(crate) form: &'a [W],
+    pub(crate) basis: &'a [W],
+    pub(crate) n: usize,
+}
+
+impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
+    fn at(&self, row: usize, column: usize) -> C {
+        self.form[column * self.n + row].into()
+    }
+
+    /// Returns whether a 2-by-2 block begins at `i`.
+    fn is_block(&self, i: usize) -> bool {
+        i + 1 < self.n && self.at(i + 1, i) != C::ZERO
+    }
+
+    /// Writes the eigenvalues to `w`, and the eigenvectors, of any norm, to the columns of `v`. `x` is scratch memory of `n` elements.
+    pub(crate) fn write_eigenvectors(&self, x: &mut [C], w: &mut [C], v: &mut [C]) {
+        let n = self.n;
+        let mut k = 0;
+        while k < n {
+            x.fill(C::ZERO);
+            let size = if self.is_block(k) { 2 } else { 1 };
+            w[k] = self.at(k, k);
+            x[k] = C::ONE;
+            if size == 2 {
+                // The diagonal of the block is constant, and its eigenvalues are `diagonal +- i frequency`.
+                let (above, below) = (self.at(k, k + 1).re, self.at(k + 1, k).re);
+                let frequency = above.abs().sqrt() * below.abs().sqrt();
+                w[k] += C::I * frequency;
+                if above.abs() >= below.abs() {
+                    x[k + 1] = C::I * (frequency / above);
+                } else {
+                    (x[k], x[k + 1]) = (C::I * (frequency / below), C::ONE);
+                }
+            }
+            for column in k..k + size {
+                self.subtract_column(column, k, x);
+            }
+            self.substitute(w[k], k, x);
+            let vector = &mut v[k * n..][..n];
+            vector.fill(C::ZERO);
+            for (column, factor) in self.basis.chunks(n).zip(&*x).take(k + size) {
+                vector.iter_mut().zip(column).for_each(|(v, &z)| *v += z.into() * factor);
+            }
+            if size == 2 {
+                w[k + 1] = w[k].conj();
+                let (first, second) = v[k * n..].split_at_mut(n);
+                second.iter_mut().zip(first).for_each(|(to, from)| *to = from.conj());
+            }
+            k += size;
+        }
+    }
+
+    /// Subtracts the product of column `column` of the form, above row `rows`, and its element of `x` from `x`.
+    fn subtract_column(&self, column: usize, rows: usize, x: &mut [C]) {
+        let factor = x[column];
+        for (row, value) in x[..rows].iter_mut().enumerate() {
+            *value -= self.at(row, column) * factor;
+        }
+    }
+
+    /// Solves the first `rows` rows of `(form - eigenvalue) x = 0` from the last to the first. `x` holds the right sides, followed by the
+    /// known elements.
+    fn substitute(&self, eigenvalue: C, rows: usize, x: &mut [C]) {
+        let least = (f64::EPSILON * eigenvalue.sum_of_parts()).max(MIN_DIVISOR);
+        let divisor = |d: C| if d.sum_of_parts() < least { C::from(least) } else { d };
+        let mut end = rows;
+        while end > 0 {
+            let i = end - 1;
+            let is_block = i > 0 && self.is_block(i - 1);
+            let start = if is_block { i - 1 } else { i };
+            loop {
+                let solution = if is_block {
+                    let first = [self.at(start, start) - eigenvalue, self.at(start, i), x[start]];
+                    let second = [self.at(i, start), self.at(i, i) - eigenvalue, x[i]];
+                    let is_ordered = first[0].sum_of_parts() >= second[0].sum_of_parts();
+                    let ([a, b, r], [c, d, s]) = if is_ordered { (first, second) } else { (second, first) };
+                    let (a, ratio) = (divisor(a), c.quotient(divisor(a)));
+                    let y = (s - ratio * r).quotient(divisor(d - ratio * b));
+                    [(r - b * y).quotient(a), y]
+                } else {
+                    [C::ZERO, x[i].quotient(divisor(self.at(i, i) - eigenvalue))]
+                };
+                let size = solution[0].sum_of_parts() + solution[1].sum_of_parts();
+                if size <= MAX_ELEMENT || x.iter().all(|v| *v == C::ZERO) {
+                    x[start] = solution[0];
+                    x[i] = solution[1];
+                    break;
+                }
+                x.iter_mut().for_each(|v| *v = v.times(MAX_ELEMENT.recip()));
+            }
+            for column in start..end {
+                self.subtract_column(column, start, x);
+            }
+            end = start;
+        }
+    }
+}
