@@ -1,5 +1,7 @@
 //! Cholesky decompositions.
 
+use std::cmp::Ordering;
+
 use cuprum_core::call::Triangle;
 use cuprum_core::error::LinAlgFailure::NotPositiveDefinite;
 use cuprum_core::{Call, Outcome, Result};
@@ -77,12 +79,18 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
                     return Err(Failure::Matrix(index, NotPositiveDefinite));
                 }
                 match triangle {
-                    Triangle::Lower => store(matrix, n, factor, |i, j, v| if i >= j { v } else { T::zero() }),
+                    // Rounding errors make the diagonal of a complex factor slightly imaginary.
+                    Triangle::Lower => store(matrix, n, factor, |i, j, v| match i.cmp(&j) {
+                        Ordering::Greater => v,
+                        Ordering::Equal => T::from_base(v.real_part()),
+                        Ordering::Less => T::zero(),
+                    }),
                     // Row i of the upper factor is the adjoint of column i of the lower factor. Both have the same order in memory.
                     Triangle::Upper => {
                         for (j, (row, column)) in factor.chunks_mut(n).zip(matrix.chunks(n)).enumerate() {
                             row[..j].fill(T::zero());
                             row[j..].iter_mut().zip(&column[j..]).for_each(|(to, v)| *to = v.conjugate());
+                            row[j] = T::from_base(column[j].real_part());
                         }
                     }
                 }

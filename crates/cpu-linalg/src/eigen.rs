@@ -14,7 +14,7 @@ use crate::batch::{Batch, Failure};
 use crate::eigenvectors::SchurFactors;
 use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
-use crate::schur::{SchurForm, SchurScratch};
+use crate::schur_form::{SchurForm, SchurScratch};
 use crate::widen::Widen;
 
 #[inline(never)]

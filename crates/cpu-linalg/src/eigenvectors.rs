@@ -5,7 +5,7 @@
 //! substitution, which faer does not do.
 
 use crate::field::{C, Field};
-use crate::schur::SchurForm;
+use crate::schur_form::SchurForm;
 
 /// Elements of a vector above this magnitude are scaled down by its reciprocal. Products with elements of a scaled matrix are finite.
 const MAX_ELEMENT: f64 = 1e100;

@@ -20,6 +20,7 @@ mod matrix;
 mod matrix_function;
 mod qr;
 mod schur;
+mod schur_form;
 mod square_root;
 mod svd;
 mod triangular;
@@ -28,7 +29,7 @@ mod widen;
 use cuprum_core::{Array, Call, Complex, DType, Linalg, Outcome, Result, Work, decline};
 
 use self::matrix_function::FunctionArgument;
-use self::schur::SchurForm;
+use self::schur_form::SchurForm;
 use self::widen::Widen;
 
 /// Computes the outputs of `call`, an operation of the kernel family `Linalg`.

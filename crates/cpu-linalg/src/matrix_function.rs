@@ -12,7 +12,7 @@ use crate::batch::{Batch, Failure};
 use crate::field::{C, Field, PowerOfTwoScale};
 use crate::logarithm::{LogarithmScratch, triangular_logarithm};
 use crate::matrix::{Matrices, store};
-use crate::schur::{SchurForm, SchurScratch};
+use crate::schur_form::{SchurForm, SchurScratch};
 use crate::square_root::triangular_square_root;
 use crate::widen::Widen;
 

@@ -43,6 +43,8 @@ impl BitOrder {
 fn move_axis_last(name: &'static str, a: &NdArray, axis: Option<isize>) -> Result<(NdArray, isize)> {
     match axis {
         None => Ok((a.ravel()?, 0)),
+        // As in NumPy, a 0-d array has one axis here.
+        Some(axis) if a.ndim() == 0 => move_axis_last(name, &a.ravel()?, Some(axis)),
         Some(axis) => {
             let axis = normalize_axis(name, axis, a.ndim())? as isize;
             Ok((a.moveaxis(axis, -1)?, axis))

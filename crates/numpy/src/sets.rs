@@ -6,11 +6,11 @@ use cuprum_core::ops::search::is_in_sorted;
 use cuprum_core::ops::sort::unique_with_indices;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Device, Error, Item, Kind, NdArray, Operand, Result, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal,
-    logical_and, logical_not, logical_or, not_equal, numpy, subtract, where_,
+    DType, Device, Error, Item, Kind, NdArray, Result, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal, logical_and,
+    logical_not, logical_or, not_equal, numpy, subtract, where_,
 };
 
-use crate::common::{filled, index_range, result_dtype, slice_axis};
+use crate::common::{arrays_of_operands, filled, index_range, slice_axis};
 
 fn isin_from_args(args: &Args) -> Result<Value> {
     let (element, test_elements) = (args.array("element")?, args.array("test_elements")?);
@@ -288,14 +288,8 @@ pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
 
 /// Calls [`union1d`]. As in NumPy, a number is a weak scalar.
 fn union1d_from_args(args: &Args) -> Result<Value> {
-    let operands = [args.operand("ar1")?, args.operand("ar2")?];
-    let dtype = result_dtype(&operands);
-    let to_array = |operand: Operand| match operand {
-        Operand::Array(a) => Ok(a),
-        Operand::Scalar(s) => NdArray::scalar_as(s.checked_element(args.op(), dtype)?, dtype),
-    };
-    let [ar1, ar2] = operands.map(to_array);
-    union1d(&ar1?, &ar2?).map(Value::Array)
+    let arrays = arrays_of_operands(args.op(), vec![args.operand("ar1")?, args.operand("ar2")?])?;
+    union1d(&arrays[0], &arrays[1]).map(Value::Array)
 }
 
 /// Returns the elements of `ar1` that are not in `ar2` (`numpy.setdiff1d`): sorted and distinct, or in the order of `ar1` if

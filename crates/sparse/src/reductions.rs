@@ -6,6 +6,7 @@ use crate::SparseArray;
 use crate::common::{contiguous_stored, filled};
 use crate::compressed::Compressed;
 use crate::convert::{compressed_by_rows, to_csc};
+use crate::elementwise::with_unique_positions;
 
 /// The norm of a sparse array (`ord=` of `scipy.sparse.linalg.norm`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,6 +50,7 @@ fn compress_reduced_axes(a: &SparseArray, over: &ReducedAxes) -> Result<Compress
 }
 
 pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
+    let a = &combine_repeated_integers(a)?;
     match reduced_axes("sum", axes)? {
         ReducedAxes::All => match a {
             SparseArray::Dia(_) => compressed_by_rows(a)?.data.sum(()),
@@ -58,8 +60,14 @@ pub(crate) fn sum(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     }
 }
 
+/// Returns the array with repeated elements combined if its dtype is bool or an integer dtype, whose sums of elements may wrap.
+fn combine_repeated_integers(a: &SparseArray) -> Result<SparseArray> {
+    if a.dtype().is_inexact() { Ok(a.clone()) } else { with_unique_positions(a) }
+}
+
 pub(crate) fn mean(a: &SparseArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let axes = axes.into();
+    let a = &combine_repeated_integers(a)?;
     let [rows, columns] = a.extents();
     let count = match reduced_axes("mean", axes.clone())? {
         ReducedAxes::All => rows as f64 * columns as f64,
@@ -135,7 +143,7 @@ pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Re
         (NormOrder::Infinity | NormOrder::MinusInfinity, Some(_)) => a.dtype(),
         _ => a.dtype().sum_dtype(),
     };
-    let wide = crate::convert::astype(a, dtype)?;
+    let wide = crate::convert::astype(&combine_repeated_integers(a)?, dtype)?;
     let magnitudes = |inner: Compressed| inner.with_data(inner.data.abs()?);
     let length = |inner: Compressed| inner.with_data(inner.data.multiply(&inner.data)?)?.row_sums()?.sqrt();
     let Some(axis) = axis else {

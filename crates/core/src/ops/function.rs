@@ -14,7 +14,7 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
-use crate::op::{ArgumentType, MAX_ARITY, Op};
+use crate::op::{ArgumentType, MAX_ARITY, Op, TypeRule};
 pub use crate::ops::creation_options::{MemoryOrder, create_from_args, requested_order};
 pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
@@ -126,7 +126,8 @@ impl Function {
         can_cast(DType::F64, DType::F64)?;
         // Comparisons have bool results, but operands of any dtype.
         if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool || !self.has_bool_result_of_numbers()) {
-            for name in self.operand_names() {
+            // The dtype of `ldexp` is that of its first operand; the exponents are integers.
+            for name in self.operand_names().filter(|name| self.name != "ldexp" || *name != "x2") {
                 let Some(value) = args.get(name).cloned() else { continue };
                 let (from, converted) = match value.operand(self.name)? {
                     Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
@@ -198,7 +199,8 @@ impl Function {
         let operands = self.operand_names().filter_map(|name| args.get(name));
         let types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
         // `ldexp` has no common dtype of its operands.
-        let converts = |op: &Op| op.name() != "ldexp" && op.arity() == types.len();
+        // NumPy's logical functions take operands of any dtype.
+        let converts = |op: &Op| op.name() != "ldexp" && op.arity() == types.len() && op.0.rule != Some(TypeRule::Logical);
         let rule = Op::by_name(self.name).filter(converts).and_then(|op| op.0.rule);
         // The call itself reports operands without a common dtype.
         let Some(Ok(signature)) = rule.map(|rule| rule.resolve_dtypes(self.name, &types)) else { return Ok(()) };

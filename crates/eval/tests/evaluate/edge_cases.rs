@@ -122,3 +122,25 @@ fn digits_of_numbers_without_precision() {
         ),
     ]);
 }
+
+#[test]
+fn masks_casts_and_0d_arrays() {
+    check(&[
+        (
+            "mean(ones(300), where=ones(300, dtype=bool), dtype='u1'), var(arange(200) % 2, where=arange(200) < 190, dtype='i1')",
+            "(array(0, dtype=uint8), array(0, dtype=int8))",
+        ),
+        (
+            "ldexp(array([1], 'f4'), 1, dtype='f8'), logical_and(arange(3.), arange(3.), casting='no')",
+            "(array([2.]), array([False,  True,  True]))",
+        ),
+        (
+            "choose([0, 1], [array([1, 2], 'i1'), 3]), choose([0, 1], [array([1, 2], 'f4'), 1.5])",
+            "(array([1, 3], dtype=int8), array([1. , 1.5], dtype=float32))",
+        ),
+        (
+            "packbits(array(8, 'u1'), axis=0), unpackbits(array(8, 'u1'), axis=-1)",
+            "(array([128], dtype=uint8), array([0, 0, 0, 0, 1, 0, 0, 0], dtype=uint8))",
+        ),
+    ]);
+}

@@ -4,13 +4,21 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, where_};
 
+use crate::common::arrays_of_operands;
 use crate::indexing::bounds::Bounds;
 use crate::indexing::take_along_axis::take_along_axis;
 use crate::manipulation::broadcast_arrays;
 
 fn choose_from_args(args: &Args) -> Result<Value> {
     let mode = Bounds::from_args(args, "mode")?;
-    choose(&args.indices("a")?, args.arrays("choices")?, mode).map(Value::Array)
+    // As in NumPy, numbers are weak scalars.
+    let choices = match args.value("choices") {
+        Some(Value::List(items) | Value::Tuple(items)) => {
+            arrays_of_operands(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?
+        }
+        _ => args.arrays("choices")?,
+    };
+    choose(&args.indices("a")?, choices, mode).map(Value::Array)
 }
 
 /// Returns, for each index in `a`, the element at the same position of the array `choices[index]` (`numpy.choose`). All arrays broadcast

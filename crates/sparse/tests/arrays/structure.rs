@@ -119,6 +119,15 @@ fn powers_of_stored_elements() -> Result<()> {
 }
 
 #[test]
+fn repeated_bools_and_small_integers_are_combined() -> Result<()> {
+    let bools = CooArray::new(&array![true, true, true], &array![0, 0, 1], &array![1, 1, 2], [3, 3])?;
+    assert_eq!((bools.sum(())?, bools.sum(1)?), (array![2i64].reshape(())?, array![1i64, 1, 0]));
+    let bytes = CooArray::new(&array![100i8, 100, 1], &array![0, 0, 1], &array![1, 1, 2], [3, 3])?;
+    assert_eq!((bytes.sum(())?, bytes.to_csr()?.sum(())?), (array![-55i64].reshape(())?, array![-55i64].reshape(())?));
+    Ok(())
+}
+
+#[test]
 fn zeros_of_diagonals_are_not_stored() -> Result<()> {
     let a = CsrArray::from_dense(&array![[1.0, 0.0], [0.0, 0.0]])?.to_dia()?.to_csr()?;
     assert_eq!((a.nnz(), a.matmul(&array![1.0, f64::INFINITY])?), (1, array![1.0, 0.0]));

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::function::FromArgs;
 use crate::index::Item;
+use crate::layout::checked_size;
 use crate::ops::contract::matmul;
 use crate::ops::elementwise::{abs, add, divide, exp, less_equal, maximum, minimum, multiply, sqrt, subtract, where_};
 use crate::ops::linalg::{Triangle, eigh};
@@ -136,7 +137,7 @@ fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) ->
         return error("covariance is not symmetric positive-semidefinite.");
     }
     let factor = multiply(vectors, sqrt(maximum(values, 0.0)?)?)?.eval()?.clone();
-    let count = shape.iter().product::<usize>() / n;
+    let count = checked_size("multivariate_normal", &shape)? / n;
     let numbers = g.draw_normal(&[count, n])?;
     add(matmul(&numbers, &factor.t()?)?.reshape(&shape[..])?, mean)
 }

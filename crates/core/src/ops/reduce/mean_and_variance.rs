@@ -49,10 +49,12 @@ fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 }
 
 impl AxisOptions {
-    /// Returns, for each result of the reduction, the number of reduced elements at which the mask is true.
-    fn count_where(&self, a: &NdArray, mask: &NdArray) -> Result<NdArray> {
+    /// Returns, for each result of the reduction, the number of reduced elements at which the mask is true, in the floating dtype `work`, or
+    /// in float64 if `work` is an integer dtype, which may be too narrow.
+    fn count_where(&self, a: &NdArray, mask: &NdArray, work: DType) -> Result<NdArray> {
         let mask = mask.broadcast_to(a.shape())?;
-        reduce(COUNT_NONZERO, &mask, &self.axes_and_keepdims(), DType::Bool, DType::I64)
+        let count = reduce(COUNT_NONZERO, &mask, &self.axes_and_keepdims(), DType::Bool, DType::I64)?;
+        count.astype(if work.is_inexact() { work } else { DType::F64 })
     }
 }
 
@@ -83,7 +85,7 @@ impl NdArray {
         let x = if out == DType::Bool { &self.astype(out)? } else { self };
         let sum = reduce(SUM, x, &over, work, work)?;
         if let Some(mask) = over.mask() {
-            return divide(&sum, over.count_where(self, mask)?.astype(work)?)?.astype(out);
+            return divide(&sum, over.count_where(self, mask, work)?)?.astype(out);
         }
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
         divide(&sum, count)?.astype(out)
@@ -123,7 +125,7 @@ impl NdArray {
         let x = if converts { self.astype(work)? } else { self.clone() };
         if let Some(mask) = over.mask() {
             let sum = sum_squared_distances(&x, &over)?;
-            let divisor = over.count_where(self, mask)?.astype(work.real())?.subtract(over.correction.unwrap_or(0.0))?;
+            let divisor = over.count_where(self, mask, work.real())?.subtract(over.correction.unwrap_or(0.0))?;
             return divide(&sum, maximum(divisor, 0)?)?.astype(result);
         }
         let is_one_pass = self.size() > 0 && converts;
