@@ -57,7 +57,8 @@ pub(crate) fn empty_part(device: Device, dtype: DType, shape: &[usize]) -> Resul
 
 /// Returns an array with the given layout whose memory consists of `parts`, one for each rank of this process.
 ///
-/// The buffer of a part starts with the elements of the rank's region, as `distribution` defines it, in C order.
+/// The buffer of a part starts with the elements of the rank's region, as `distribution` defines it, in C order. These elements have the
+/// dtype `dtype`, also if the part is given as an array of another dtype.
 pub(crate) fn array_over_parts(
     mesh: Mesh,
     dtype: DType,
@@ -67,7 +68,7 @@ pub(crate) fn array_over_parts(
 ) -> Result<StoredArray> {
     let whole = |(part, rank): (StoredArray, usize)| {
         let shape = extents(&distribution.region(mesh, rank));
-        StoredArray::new(part.dtype(), Layout::contiguous(&shape)?, part.buffer().clone())
+        StoredArray::new(dtype, Layout::contiguous(&shape)?, part.buffer().clone())
     };
     let parts = parts.into_iter().zip(mesh.local_ranks()).map(whole).collect::<Result<Vec<_>>>()?;
     StoredArray::new(dtype, layout, Arc::new(ShardedBuffer { mesh, dtype, distribution, parts }))

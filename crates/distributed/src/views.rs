@@ -240,7 +240,9 @@ pub(crate) fn held_range(mesh: Mesh, array: &StoredArray, region: &Region, axis:
     map.range_within(&buffer.distribution.region(mesh, rank), region, axis)
 }
 
-fn has_same_items(array: &StoredArray, buffer: &ShardedBuffer) -> bool {
+/// Returns whether the elements of `array` have as many bytes as those of its buffer. A view of another dtype may have elements of another
+/// size.
+pub(crate) fn has_same_items(array: &StoredArray, buffer: &ShardedBuffer) -> bool {
     array.dtype().itemsize() == buffer.dtype.itemsize()
 }
 

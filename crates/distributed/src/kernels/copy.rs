@@ -10,7 +10,7 @@ use crate::ranks::{
     declined, divided_axes_of_largest, has_sharded_input, local_output, mesh_of, run_on_local_ranks, run_on_rank, sharded_output,
 };
 use crate::redistribute::resolve_partial;
-use crate::views::{ViewMap, local_region_parts, shape_in_order};
+use crate::views::{ViewMap, has_same_items, local_region_parts, shape_in_order};
 
 /// Runs a copy of one array or a join of several.
 pub(super) fn run(call: &Call) -> Result<Outcome> {
@@ -25,7 +25,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
         Some(target) => {
             let target = StoredArray::new(output.dtype, output.layout.clone(), target.clone())?;
             let Some(buffer) = ShardedBuffer::of(&target) else { decline!("the target is not on a mesh") };
-            if buffer.is_replicated() || buffer.distribution.shape != stored_shape || output.layout.offset() != 0 {
+            let has_shape = buffer.distribution.shape == stored_shape && has_same_items(&target, buffer);
+            if buffer.is_replicated() || !has_shape || output.layout.offset() != 0 {
                 decline!("the target is not a divided array of the output's layout");
             }
             Some(match resolve_partial(buffer)? {

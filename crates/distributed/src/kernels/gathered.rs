@@ -1,6 +1,6 @@
 //! Fallback of all kernel families: the inputs are gathered, and each device computes the whole result.
 
-use cuprum_core::{Call, NdArray, Outcome, OutputSpec, Outputs, Result, StoredArray, decline};
+use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Outputs, Result, StoredArray, decline};
 
 use crate::buffer::{ShardedBuffer, replicated};
 use crate::mesh::Mesh;
@@ -33,7 +33,9 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             let target = target.get(local).cloned().flatten();
             let Some(target) = target else { decline!("the rank does not hold the target") };
             let (dtype, layout) = (specifications[0].dtype, specifications[0].layout.clone());
-            let target = StoredArray::new(dtype, target.layout().clone(), target.buffer().clone())?;
+            // The elements of a view of another dtype may have another size than those of the buffer.
+            let count = target.layout().size() * target.dtype().itemsize() / dtype.itemsize();
+            let target = StoredArray::new(dtype, Layout::contiguous(&[count])?, target.buffer().clone())?;
             let mut updated = NdArray::from(target);
             mesh.on_rank(local, || updated.update_by_call(call.op, &inputs[local], layout, call.work))?;
             results.push(Some([updated.stored()?].into_iter().collect()));
@@ -59,7 +61,7 @@ fn gather_input(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArra
         return Err(cuprum_core::Error::Device { op: "mesh", message: format!("an input is not on {}", mesh.device()) });
     };
     let over = |whole: Option<StoredArray>| {
-        whole.map(|whole| StoredArray::new(cuprum_core::Array::dtype(input), input.layout().clone(), whole.buffer().clone())).transpose()
+        whole.map(|whole| StoredArray::new(input.dtype(), input.layout().clone(), whole.buffer().clone())).transpose()
     };
     let place = |whole: Option<StoredArray>| match &whole {
         // The input's layout is relative to the start of the buffer, so the gathered elements must start there.

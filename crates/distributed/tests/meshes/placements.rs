@@ -197,6 +197,34 @@ fn views_of_other_dtypes_are_copied() -> Result<()> {
 }
 
 #[test]
+fn assignments_to_views_of_other_dtypes() -> Result<()> {
+    let indices = with_device(Device::CPU, || NdArray::from_slice(&[1, 7, 15]))?;
+    let sources = [(DType::C128, DType::F64), (DType::F64, DType::C128), (DType::F64, DType::I64), (DType::U8, DType::I16)];
+    for (source, dtype) in sources {
+        for (start, stop) in [(0, 20), (0, 40), (2, 20)] {
+            for (ranks, method) in [1, 2, 3].into_iter().flat_map(|ranks| (0..4).map(move |method| (ranks, method))) {
+                let mesh = Mesh::loopback(ranks)?;
+                let assigned = |base: &NdArray, on_mesh: bool| -> Result<Vec<u8>> {
+                    let place = |a: NdArray| if on_mesh { a.shard(&mesh, [Shard(0)]) } else { Ok(a) };
+                    let mut view = place(base.copy()?)?.view_as(dtype)?.index(s![start..stop])?;
+                    let shorter = place(with_device(Device::CPU, || arange(0, view.size() as i64, 1))?)?;
+                    match method {
+                        0 => view.assign(s![3..17], 5)?,
+                        1 => view.assign(&place(indices.copy()?)?, 5)?,
+                        2 => view.assign(&shorter.greater(10)?, 5)?,
+                        _ => view.update_at(cuprum_core::ops::elementwise::ADD, &place(indices.copy()?)?, 5)?,
+                    }
+                    view.to_bytes()
+                };
+                let base = numbers(&[40])?.astype(source)?;
+                assert!(assigned(&base, true)? == assigned(&base, false)?, "{source} as {dtype}, {start}..{stop}, {ranks}, {method}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn large_sums_of_products_are_divided() -> Result<()> {
     let mesh = Mesh::loopback(4)?;
     let (a, b) = (numbers(&[512, 12])? % 5.0, numbers(&[12, 256])? % 7.0);
