@@ -107,12 +107,31 @@ impl ShardedArray for NdArray {
         let mesh = Mesh::of_device(self.device())?;
         let stored = self.stored()?;
         let parts = match ShardedBuffer::of(&stored) {
-            Some(buffer) if buffer.distribution.is_partial() && stored.layout().is_c_contiguous() => buffer.parts.clone(),
+            Some(buffer) if buffer.distribution.is_partial() && has_shape_of_buffer(&stored) => buffer.parts.clone(),
+            Some(buffer) if buffer.distribution.is_partial() => {
+                local_parts(mesh, &with_uncombined_values(&stored, buffer)?, &divided_axes_of_view(mesh, &stored))?
+            }
             _ => local_parts(mesh, &stored, &divided_axes_of_view(mesh, &stored))?,
         };
         mesh.engine().wait_for_exchanges()?;
         Ok(parts.into_iter().map(NdArray::from).collect())
     }
+}
+
+/// Returns a view of an array with pending reductions as a view of a replicated array in which the ranks have different elements. These are
+/// the values that the ranks have not combined yet.
+fn with_uncombined_values(stored: &StoredArray, buffer: &ShardedBuffer) -> Result<StoredArray> {
+    let mut distribution = buffer.distribution.clone();
+    for placement in &mut distribution.placements {
+        if matches!(placement, Placement::Partial(_)) {
+            *placement = Placement::Replicate;
+        }
+    }
+    let layout = cuprum_core::Layout::contiguous(&distribution.shape)?;
+    let replicated: Placements = distribution.placements.iter().map(|_| Placement::Replicate).collect();
+    let parts = array_over_parts(buffer.mesh, buffer.dtype, layout, distribution, buffer.parts.clone())?;
+    let whole = ShardedBuffer::of(&parts).map(|parts| redistribute(parts, &replicated)).transpose()?.unwrap_or(parts);
+    StoredArray::new(stored.dtype(), stored.layout().clone(), whole.buffer().clone())
 }
 
 /// Returns the array with the given placements, which [`check_placements`] has checked.

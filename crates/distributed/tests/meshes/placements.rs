@@ -225,6 +225,41 @@ fn assignments_to_views_of_other_dtypes() -> Result<()> {
 }
 
 #[test]
+fn local_shards_of_views_with_pending_reductions() -> Result<()> {
+    let views: [(&str, View); 5] = [
+        ("rows", |a| a.index(s![1..3])),
+        ("reshaped", |a| a.reshape([4, 6])),
+        ("transposed", |a| a.t()),
+        ("narrower", |a| a.view_as(DType::I32)),
+        ("merged", |a| a.reshape([24])),
+    ];
+    let partial = Partial(PartialOp::Sum);
+    for (name, view) in views {
+        for (mesh, placements, rank) in [
+            (Mesh::loopback(2)?, &[partial][..], 1),
+            (Mesh::loopback_grid(&[2, 1])?, &[partial, Shard(1)], 1),
+            (Mesh::loopback_grid(&[2, 2])?, &[partial, Replicate], 3),
+        ] {
+            let whole = numbers(&[6, 4])?;
+            let view_of_mesh = view(&whole.shard(&mesh, placements)?)?;
+            let shards = view_of_mesh.local_shards()?;
+            let (kept, identity) = (view(&whole)?, view(&with_device(Device::CPU, || cuprum_core::full([6, 4], -0.0, DType::F64))?)?);
+            assert_eq!((shards[0].shape(), shards[0].dtype()), (kept.shape(), kept.dtype()), "{name}, {placements:?}");
+            assert!(shards[0].to_bytes()? == kept.to_bytes()?, "{name}, {placements:?}");
+            assert!(shards[rank].to_bytes()? == identity.to_bytes()?, "{name}, {placements:?}");
+        }
+        // Each rank receives elements only from ranks with the same coordinate along the partial mesh axis.
+        let grid = Mesh::loopback_grid(&[2, 2])?;
+        let shards = view(&numbers(&[6, 4])?.shard(&grid, [partial, Shard(1)])?)?.local_shards()?;
+        let sum_of = |range: std::ops::Range<usize>| -> Result<Vec<bool>> {
+            shards[range].iter().map(|shard| Ok(shard.to_bytes()?.iter().all(|byte| matches!(byte, 0 | 0x80)))).collect()
+        };
+        assert_eq!((sum_of(0..2)?, sum_of(2..4)?), (vec![false; 2], vec![true; 2]), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
 fn large_sums_of_products_are_divided() -> Result<()> {
     let mesh = Mesh::loopback(4)?;
     let (a, b) = (numbers(&[512, 12])? % 5.0, numbers(&[12, 256])? % 7.0);
