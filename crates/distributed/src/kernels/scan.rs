@@ -7,7 +7,7 @@ use cuprum_core::ops::elementwise::ADD;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{
     Array, Call, Complex, DType, Item, Kind, Layout, NdArray, Outcome, OutputSpec, Outputs, Result, Scalar, StepKind, StoredArray, Work,
-    call, concat, decline, full,
+    arange, call, concat, decline, full, where_,
 };
 use smallvec::SmallVec;
 
@@ -152,7 +152,14 @@ fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &DividedAx
                 let count = scanned.shape()[0];
                 let prefix = prefixes.index(&[Item::slice(Some(block as isize), Some((block + count) as isize), 1)][..])?;
                 let prefix = prefix.expand_dims(axis as isize + 1)?;
-                let combined = cuprum_core::expr::elementwise(combine, &[prefix.into(), scanned.clone().into()])?;
+                let mut combined = cuprum_core::expr::elementwise(combine, &[prefix.into(), scanned.clone().into()])?;
+                if block == 0 && dtype.is_complex() {
+                    // The first block has no prefix. A complex product with the identity element 1+0j would turn infinities into NaN.
+                    let mut shape = Dims::from_elem(1, scanned.ndim());
+                    shape[0] = count;
+                    let has_prefix = arange(0, count as i64, 1)?.not_equal(0)?.reshape(&shape[..])?;
+                    combined = where_(has_prefix, combined, scanned)?;
+                }
                 joined.push(merge_blocks(&combined.astype(output.dtype)?, axis)?);
                 block += count;
             }

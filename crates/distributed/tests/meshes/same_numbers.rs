@@ -2,7 +2,7 @@
 
 use cuprum_backend_cpu as _;
 use cuprum_core::random::Generator;
-use cuprum_core::{DType, Device, NdArray, Result, axis, exp, with_device};
+use cuprum_core::{Complex, DType, Device, NdArray, Result, axis, concat, exp, s, with_device};
 use cuprum_distributed::Placement::Shard;
 use cuprum_distributed::{Mesh, ShardedArray};
 
@@ -53,6 +53,19 @@ fn scans() -> Result<()> {
             check("cumsum", shape, dtype, |a| a.cumsum(0))?;
             check("cumsum over the last axis", shape, dtype, |a| a.cumsum(-1))?;
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn products_of_complex_infinities_start_without_a_factor() -> Result<()> {
+    let values = [(f64::INFINITY, 0.0), (1.0, 0.0), (2.0, 0.0)].map(|(re, im)| Complex::new(re, im));
+    let values = NdArray::from_slice(&values)?;
+    for (ranks, repeats) in RANKS.into_iter().flat_map(|ranks| [1, 200].map(|repeats| (ranks, repeats))) {
+        let a = concat(vec![values.clone(); repeats], 0)?;
+        let product = a.shard(&Mesh::loopback(ranks)?, [Shard(0)])?.cumprod(0)?;
+        let first = product.index(s![..2])?.to_vec::<Complex<f64>>()?;
+        assert!(first[0].re == f64::INFINITY && first[0].im == 0.0 && first[1].im.is_nan(), "{first:?} on {ranks} ranks");
     }
     Ok(())
 }
