@@ -2,9 +2,12 @@
 //!
 //! The rules are those of NumPy's `array2string` with `floatmode='maxprec'`.
 
+mod digits;
+
 use std::cell::RefCell;
 use std::fmt;
 
+pub use self::digits::{exact_digits, shortest_digits};
 use crate::array::NdArray;
 use crate::buffer::check_memory_available;
 use crate::dtype::{DType, Kind};
@@ -537,62 +540,6 @@ impl FloatFormat {
     }
 }
 
-/// Returns the fewest mantissa digits of `v` that parse to the same number of `dtype`, and the decimal exponent.
-pub fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
-    let text = match dtype {
-        DType::F32 => format!("{:e}", v as f32),
-        DType::F16 | DType::BF16 => return shortest_half_digits(v.abs(), dtype),
-        _ => format!("{v:e}"),
-    };
-    let (digits, e) = split_digits(&text);
-    (even_digits_of_tie(v.abs(), dtype, &digits).unwrap_or(digits), e)
-}
-
-/// Splits a number in Rust's exponent notation into mantissa digits and exponent.
-fn split_digits(text: &str) -> (String, i32) {
-    let (mantissa, e) = text.split_once('e').unwrap_or((text, "0"));
-    (mantissa.trim_start_matches('-').replace('.', ""), e.parse().unwrap_or(0))
-}
-
-/// Returns the number that `digits` and the exponent `e` denote, rounded to `dtype`.
-fn parse_digits(digits: &str, e: i32, dtype: DType) -> f64 {
-    let text = format!("{}.{}e{e}", &digits[..1], &digits[1..]);
-    match dtype {
-        DType::F32 => text.parse::<f32>().map_or(f64::NAN, f64::from),
-        _ => round_to_dtype(text.parse().unwrap_or(f64::NAN), dtype),
-    }
-}
-
-/// Returns the shortest digits of a 16-bit float `v >= 0`: of each length, the nearest decimal number, then the next one above. Below a
-/// power of two the numbers of a format are denser, so the nearest decimal number may belong to the number below.
-fn shortest_half_digits(v: f64, dtype: DType) -> (String, i32) {
-    for precision in 0..8 {
-        let (digits, e) = exact_digits(v, precision);
-        if parse_digits(&digits, e, dtype) == v {
-            return (digits, e);
-        }
-        let above = (digits.parse::<u64>().unwrap_or(0) + 1).to_string();
-        if above.len() == digits.len() && parse_digits(&above, e, dtype) == v {
-            return (above, e);
-        }
-    }
-    split_digits(&format!("{v:e}"))
-}
-
-/// Returns the digits of the decimal number below `digits` if `v` is exactly halfway between both numbers, the last digit of `digits` is
-/// odd, and the number below also stands for `v` in `dtype`. Rust rounds such a tie up, and NumPy to the even digit.
-fn even_digits_of_tie(v: f64, dtype: DType, digits: &str) -> Option<String> {
-    let last = digits.bytes().last()?;
-    if digits.len() < 2 || (last - b'0').is_multiple_of(2) {
-        return None;
-    }
-    let below = format!("{}{}", &digits[..digits.len() - 1], char::from(last - 1));
-    // The exact decimal expansion of a number near a tie of at most 17 digits has fewer digits than this.
-    let (exact, e) = exact_digits(v, digits.len() + 60);
-    let rest = exact.strip_prefix(&below)?.strip_prefix('5')?;
-    (rest.bytes().all(|digit| digit == b'0') && parse_digits(&below, e, dtype) == v).then_some(below)
-}
-
 /// Formats `v` without exponent, with the shortest digits and at most `precision` after the point. Keeps the point, drops trailing zeros.
 fn format_positional(v: f64, dtype: DType, precision: usize) -> String {
     let (digits, e) = shortest_digits(v, dtype);
@@ -622,13 +569,6 @@ fn format_scientific(v: f64, dtype: DType, precision: usize, exponent_digits: us
     }
     let kept = digits[1..].trim_end_matches('0').len();
     join_exponent(v, &digits[..=kept], e, exponent_digits)
-}
-
-/// Returns the decimal digits of `v`, rounded to `precision` digits after the first, and the decimal exponent.
-pub fn exact_digits(v: f64, precision: usize) -> (String, i32) {
-    let text = format!("{:.*e}", precision, v.abs());
-    let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
-    (mantissa.replace('.', ""), e.parse().unwrap_or(0))
 }
 
 /// Joins the sign of `v`, the mantissa `digits` and the decimal exponent `e` to a text such as `-1.5e+08`.
@@ -706,15 +646,5 @@ mod tests {
         assert_eq!(scalar_text(Scalar::Float(99999.0), DType::F32), "99999.0");
         assert_eq!(scalar_text(Scalar::Float(1000.0), DType::F16), "1e+03");
         assert_eq!(scalar_text(Scalar::Complex(num_complex::Complex::new(1.0, -2.0)), DType::C128), "(1-2j)");
-    }
-
-    #[test]
-    fn shortest_digits_are_those_of_numpy() {
-        let digits = |v, dtype| shortest_digits(v, dtype).0;
-        // Ties between two decimal numbers of the same length.
-        assert_eq!((digits(27204.8125, DType::F32), digits(740218126208310.2, DType::F64)), ("27204812".into(), "7402181262083102".into()));
-        // The shortest decimal number is not always the nearest of its length.
-        assert_eq!((digits(0.015625, DType::F16), digits(0.0078125, DType::F16)), ("1563".into(), "7812".into()));
-        assert_eq!((digits(65504.0, DType::F16), digits(0.0, DType::F16)), ("655".into(), "0".into()));
     }
 }
