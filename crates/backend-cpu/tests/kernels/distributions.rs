@@ -186,6 +186,8 @@ fn parameters_broadcast_and_are_checked() {
     assert!(as_f64(&g.wald(1.0, f64::INFINITY, 9).unwrap()).iter().all(|x| *x == 1.0));
     assert!(as_f64(&g.wald(1e160, 1.0, 99).unwrap()).iter().all(|x| *x < 1e6));
     assert_eq!(as_f64(&g.dirichlet(NdArray::from_slice(&[0.0, 1.0]).unwrap(), ()).unwrap()), [0.0, 1.0]);
+    assert_eq!(as_f64(&g.dirichlet(NdArray::from_slice(&[0.0, 0.0]).unwrap(), 2).unwrap()), [0.0; 4]);
+    assert!(g.normal(0.0, -0.0, 3, DType::F64).is_err() && g.rayleigh(-0.0, 3).is_err());
     let small = NdArray::from_slice(&[0.0, 1e-320, 1.0]).unwrap();
     for seed in 0..20 {
         let chosen = default_rng(seed).choice(3, 2, false, Some(&small), 0).unwrap();

@@ -138,9 +138,7 @@ enum EdgeKind {
 #[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", call = histogram_from_args)]
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
     let bins = bins.into();
-    if weights.is_some() && matches!(bins, Bins::Rule(..)) {
-        return Err(Error::value(HISTOGRAM.name(), "a rule chooses no number of bins for weighted values; give a number or edges"));
-    }
+    check_rule_without_weights(HISTOGRAM, &bins, weights.is_some())?;
     let (edges, kind) = a.bin_edges(HISTOGRAM, bins)?;
     let counts = match weights {
         None => count_between_edges(a, &edges, kind)?,
@@ -154,7 +152,9 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
 }
 
 fn bin_edges_from_args(args: &Args) -> Result<Value> {
-    histogram_bin_edges(&args.array("a")?, read_bins_argument(args)?).map(Value::Array)
+    let bins = read_bins_argument(args)?;
+    check_rule_without_weights(HISTOGRAM_BIN_EDGES, &bins, args.get("weights").is_some())?;
+    histogram_bin_edges(&args.array("a")?, bins).map(Value::Array)
 }
 
 /// Returns the edges that [`histogram`] uses (`numpy.histogram_bin_edges`).
@@ -200,6 +200,14 @@ fn count_between_edges(a: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<N
     let even = kind == EdgeKind::Even && dtype == common; // edges rounded to 16 bits are not evenly spaced
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
     super::dispatch_single_output(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
+}
+
+/// Rejects a rule for the number of bins together with weights.
+fn check_rule_without_weights(op: Op, bins: &Bins, has_weights: bool) -> Result<()> {
+    if has_weights && matches!(bins, Bins::Rule(..)) {
+        return Err(Error::value(op.name(), "a rule chooses no number of bins for weighted values; give a number or edges"));
+    }
+    Ok(())
 }
 
 /// Rejects weights that are on another device, of another shape, or complex.

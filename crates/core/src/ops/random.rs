@@ -619,7 +619,7 @@ impl Generator {
             return self.normal_around(mean, std, &shape, dtype).map_err(|error| error.with_function_name(NORMAL.name()));
         };
         let (mean, std) = (mean.as_f64(), std.as_f64());
-        if std.is_nan() || std < 0.0 {
+        if std.is_nan() || std.is_sign_negative() {
             return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
         }
         self.draw(NORMAL, &shape, dtype, Distribution::Normal { mean, std })

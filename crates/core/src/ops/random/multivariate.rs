@@ -19,7 +19,7 @@ use crate::function::FromArgs;
 use crate::index::Item;
 use crate::layout::checked_size;
 use crate::ops::contract::matmul;
-use crate::ops::elementwise::{abs, add, divide, exp, less_equal, maximum, minimum, multiply, sqrt, subtract, where_};
+use crate::ops::elementwise::{abs, add, divide, equal, exp, less_equal, maximum, minimum, multiply, sqrt, subtract, where_};
 use crate::ops::linalg::{Triangle, eigh};
 use crate::ops::manipulation::stack;
 use crate::ops::reduce::AxisOptions;
@@ -109,8 +109,10 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
     }
     let logarithms = g.draw_log_gamma(&alpha.into(), &shape)?;
     let largest = logarithms.max(AxisOptions::from(-1).keepdims())?;
-    let weights = exp(subtract(logarithms, largest)?)?;
-    divide(&weights, weights.sum(AxisOptions::from(-1).keepdims())?)
+    let weights = exp(subtract(logarithms, &largest)?)?;
+    let shares = divide(&weights, weights.sum(AxisOptions::from(-1).keepdims())?)?;
+    // As in NumPy, the shares are zero if all parameters are.
+    where_(equal(largest, f64::NEG_INFINITY)?, 0.0, shares)
 }
 
 fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {

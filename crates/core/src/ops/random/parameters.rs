@@ -18,7 +18,8 @@ pub(super) struct Interval {
 
 pub(super) const NOT_NAN: Interval = Interval { contains: |x| !x.is_nan(), message: "{} must not be NaN" };
 pub(super) const FINITE: Interval = Interval { contains: f64::is_finite, message: "{} must be finite" };
-pub(super) const NOT_NEGATIVE: Interval = Interval { contains: |x| x >= 0.0, message: "{} < 0" };
+/// As in NumPy, -0.0 is negative.
+pub(super) const NOT_NEGATIVE: Interval = Interval { contains: |x| x >= 0.0 && x.is_sign_positive(), message: "{} < 0" };
 pub(super) const POSITIVE: Interval = Interval { contains: |x| x > 0.0, message: "{} <= 0" };
 pub(super) const PROBABILITY: Interval = Interval { contains: |x| (0.0..=1.0).contains(&x), message: "{} < 0, {} > 1 or {} contains NaNs" };
 pub(super) const POSITIVE_PROBABILITY: Interval =
