@@ -54,16 +54,6 @@ pub(crate) fn result_dtype<'a>(operands: impl IntoIterator<Item = &'a Operand>) 
     result_type(&arg_types(operands))
 }
 
-/// Returns operands as arrays. A number is a weak scalar: it gets the dtype to which all operands promote, if it fits.
-pub(crate) fn arrays_of_operands(op: &'static str, operands: Vec<Operand>) -> Result<Vec<NdArray>> {
-    let dtype = result_dtype(&operands);
-    let to_array = |operand: Operand| match operand {
-        Operand::Array(a) => Ok(a),
-        Operand::Scalar(s) => NdArray::scalar_as(s.checked_element(op, dtype)?, dtype),
-    };
-    operands.into_iter().map(to_array).collect()
-}
-
 /// Converts an operand to an array (`numpy.asarray`). A number becomes a 0-d array of its default dtype on `device`. An array is returned
 /// unchanged, on its own device. An integer outside the range of 64 bits is an error of the function `op`.
 pub(crate) fn array_on_device(op: &'static str, device: Device, operand: &Operand) -> Result<NdArray> {

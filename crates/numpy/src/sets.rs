@@ -2,6 +2,7 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
+use cuprum_core::ops::manipulation::arrays_of_operands;
 use cuprum_core::ops::search::is_in_sorted;
 use cuprum_core::ops::sort::unique_with_indices;
 use cuprum_core::ops::value::{Args, Value};
@@ -10,7 +11,7 @@ use cuprum_core::{
     logical_not, logical_or, not_equal, numpy, subtract, where_,
 };
 
-use crate::common::{arrays_of_operands, filled, index_range, slice_axis};
+use crate::common::{filled, index_range, slice_axis};
 
 fn isin_from_args(args: &Args) -> Result<Value> {
     let (element, test_elements) = (args.array("element")?, args.array("test_elements")?);

@@ -96,6 +96,19 @@ fn arrays_argument_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
     arrays.into_iter().map(convert).collect()
 }
 
+/// Returns operands as arrays. A number is a weak scalar: it gets the dtype to which all operands promote.
+///
+/// # Errors
+/// A number that this dtype cannot hold.
+pub fn arrays_of_operands(op: &'static str, operands: Vec<Operand>) -> Result<Vec<NdArray>> {
+    let dtype = result_type(&operands.iter().map(Operand::arg_type).collect::<Vec<_>>());
+    let to_array = |operand: Operand| match operand {
+        Operand::Array(a) => Ok(a),
+        Operand::Scalar(s) => NdArray::scalar_as(s.checked_element(op, dtype)?, dtype),
+    };
+    operands.into_iter().map(to_array).collect()
+}
+
 fn concat_from_args(args: &Args) -> Result<Value> {
     if !args.is_none("axis") {
         return concat(arrays_argument_in_dtype(args)?, Axes::One(args.int_or("axis", 0)?)).map(Value::Array);
@@ -103,13 +116,7 @@ fn concat_from_args(args: &Args) -> Result<Value> {
     let arrays = match args.value("arrays").and_then(Value::items) {
         // As in NumPy, numbers in the list are weak scalars.
         Some(items) if args.dtype("dtype")?.is_none() => {
-            let operands = items.iter().map(|item| item.operand(args.op())).collect::<Result<Vec<_>>>()?;
-            let dtype = result_type(&operands.iter().map(Operand::arg_type).collect::<Vec<_>>());
-            let to_array = |operand: Operand| match operand {
-                Operand::Array(a) => Ok(a),
-                Operand::Scalar(s) => NdArray::scalar_as(s.checked_element(args.op(), dtype)?, dtype),
-            };
-            operands.into_iter().map(to_array).collect::<Result<_>>()?
+            arrays_of_operands(args.op(), items.iter().map(|item| item.operand(args.op())).collect::<Result<_>>()?)?
         }
         _ => arrays_argument_in_dtype(args)?,
     };

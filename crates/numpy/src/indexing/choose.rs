@@ -1,10 +1,10 @@
 //! Selection of elements from several arrays by an array of indices: `choose`.
 
 use cuprum_core::function::FromArgs;
+use cuprum_core::ops::manipulation::arrays_of_operands;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, where_};
 
-use crate::common::arrays_of_operands;
 use crate::indexing::bounds::Bounds;
 use crate::indexing::take_along_axis::take_along_axis;
 use crate::manipulation::broadcast_arrays;
