@@ -74,7 +74,7 @@ fn queue_gather(context: &'static Context, gather: &IndexedLoop<2>, indices: u64
     let function = GATHER_SOURCE.kernel(context, "gather_take", &defines)?;
     // SAFETY: gather_take has the parameters that `queue_kernel` lists, without `extra`. The axes stay inside the input, and the kernel
     // checks every index.
-    unsafe { gather.queue_kernel(context, &function, indices, &[], op) }
+    unsafe { gather.queue_kernel(context, &function, 1, indices, &[], op) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use cuprum_core::layout::{Dims, Strides};
 
-use crate::codegen::{fits_narrow_index, pack_axes};
+use crate::codegen::{Bytes, fits_narrow_index, pack_axes};
 use crate::compile::module::{Args, Function};
 use crate::driver::Context;
 use crate::families::copy::widest_item_bytes;
@@ -52,11 +52,16 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
         !fits_narrow_index(self.count(), &self.dims, self.stride_slices())
     }
 
+    /// Returns extents and strides as the `Axes` argument of a kernel.
+    pub fn packed_axes(&self) -> Bytes {
+        pack_axes(&self.dims, self.stride_slices(), self.needs_wide_index())
+    }
+
     fn stride_slices(&self) -> [&[isize]; OPERANDS] {
         self.strides.each_ref().map(|s| &s[..])
     }
 
-    /// Queues a kernel on this thread's stream, with one thread per item. `op` identifies the operation in the report of an index out of
+    /// Queues a kernel on this thread's stream, with one thread for each `items_per_thread` items. `op` identifies the operation in the report of an index out of
     /// bounds.
     ///
     /// # Safety
@@ -67,11 +72,12 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
         &self,
         context: &'static Context,
         function: &Function,
+        items_per_thread: usize,
         indices: u64,
         extra: &[u64],
         op: u64,
     ) -> crate::Result<()> {
-        let (count, axes) = (self.count(), pack_axes(&self.dims, self.stride_slices(), self.needs_wide_index()));
+        let (count, axes) = (self.count(), self.packed_axes());
         let ([source, target], fault) = (&self.addresses, context.fault_pointer()?);
         let mut args = Args::new();
         args.push(target).push(source).push(&indices).push(&count).push(&self.extent).push(&self.step);
@@ -79,8 +85,9 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
             args.push(value);
         }
         args.push(&fault).push(&op).push_bytes(&axes);
+        let grid = kernel::grid_for_items(count.div_ceil(items_per_thread) as u64, DEFAULT_THREADS);
         // SAFETY: the caller guarantees that the arguments match the kernel and that its accesses are valid. A 32-bit number of items is
         // the lower half of `count`.
-        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 }

@@ -1,7 +1,8 @@
-// Combines values with the elements of rows that indices select. Requires arithmetic.cuh and resolve_index.cuh.
+// Combines values with the elements of rows that indices select. Requires arithmetic.cuh, atomic_update.cuh
+// and resolve_index.cuh.
 //
 // ELEMENT is the element type, COMBINE(a, b) the C++ expression of the new element from the old one and a value. If ATOMIC is defined, it
-// is the name of a CUDA function that applies COMBINE atomically. The function operates on WORD, a type of the size of ELEMENT or of its
+// is the name of a function that applies COMBINE atomically. The function operates on WORD, a type of the size of ELEMENT or of its
 // real and imaginary parts. If GROUPED is defined, the kernel is `scatter_grouped`, else `scatter_combine`. INDEX_ELEMENT, the element type
 // of the index array, and INDEX, the type of offsets, are i32 or i64. RANK is the number of axes of the loop.
 

@@ -1,5 +1,5 @@
 // Stores values of at most 4 bytes in rows that have one element each. If several values go to a row, the last one remains. Requires
-// resolve_index.cuh.
+// atomic_update.cuh and resolve_index.cuh.
 //
 // ITEM is an element type of 1, 2 or 4 bytes. INDEX_ELEMENT, the element type of the index array, is i32 or i64.
 //
@@ -22,7 +22,7 @@ scatter_write_largest_words(u64* words, const ITEM* in, const INDEX_ELEMENT* ind
             continue;
         }
         const u64 word = static_cast<u64>(i + 1) << 32 | in[i * step];
-        if (words[row] < word) atomicMax(words + row, word);
+        if (words[row] < word) atomic_maximum(words + row, word);
     }
 }
 

@@ -1,18 +1,23 @@
-// Adds values to rows that indices select. Sums have the same bits in any order of additions. Requires resolve_index.cuh.
+// Adds values to rows that indices select. Sums have the same bits in any order of additions. Requires atomic_update.cuh and
+// resolve_index.cuh.
 //
 // ELEMENT is a float or complex type. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets, are i32 or i64.
 // RANK is the number of axes of the loop.
 //
-// All values for one element of the output are added as integers, in units that the largest exponent among these values determines. A
-// float64 value becomes two integers, of which the second counts smaller units. Each part (real or imaginary) of an element has its own
-// exponent and integer sums. `exponents` and `sums` hold these numbers in C order of the output's elements, and must be zeroed. An entry of
-// `exponents` is 0 for no value, 1 if all values are -0.0, else 2 plus the largest exponent field.
+// All values for one element of the output are added as integers. A value becomes two integers, of which the second counts smaller units.
+// Each part (real or imaginary) of an element has its own two integer sums, in `sums` and `rests`, in C order of the output's elements.
+//
+// If the exponents of all values are close to each other, the units follow from the largest exponent of all values, and the integers are
+// exact. Else they follow from the largest exponent of the values for the same part of an element, in `exponents`: 0 for no value, 1 if
+// all values are -0.0, else 2 plus the largest exponent field. `exponents`, `sums`, `rests` and `range` must
+// be zeroed.
 
 using namespace cuprum;
 
 using Real = real_of<ELEMENT>;
 constexpr int PARTS = is_complex<ELEMENT> ? 2 : 1;
-constexpr int WORDS = is_same<Real, f64> ? 2 : 1;
+// The number of bits of a significand.
+constexpr int DIGITS = is_same<Real, f64> ? 53 : 24;
 
 // The number in `exponents` if all values are -0.0.
 constexpr u32 NEGATIVE_ZEROS = 1;
@@ -33,10 +38,92 @@ __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(expon
 // Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
-// Writes `exponents` for each part (real or imaginary) of each element. An index out of bounds is recorded in `fault`.
+// The exponents of all values, and what keeps them from having common units.
+struct Range {
+    // The largest exponent field of a value.
+    u32 largest;
+    // 2047 minus the smallest exponent field of a value other than zero. Thus all members start at 0.
+    u32 smallest_from_top;
+    // 1 if an element of the output is -0.0. The sum 0 keeps or changes it, depending on the values.
+    u32 has_negative_zero;
+
+    // Returns whether two integers hold every value exactly in the units of `bits` for the largest exponent.
+    __device__ bool has_common_units(u64 bits) const {
+        const int width = static_cast<int>(largest + smallest_from_top) - 2047;
+        return largest != NOT_FINITE && has_negative_zero == 0 && width + DIGITS <= 2 * static_cast<int>(bits);
+    }
+};
+
+// Replaces `*at` with the maximum of `*at` and the values of all threads of the warp.
+__device__ inline void store_warp_maximum(u32* at, u32 value) {
+    #pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+        const u32 other = __shfl_xor_sync(0xffffffffu, value, distance);
+        value = value < other ? other : value;
+    }
+    if (threadIdx.x % 32 == 0 && *at < value) atomic_maximum(at, value);
+}
+
+// Writes the exponents of the values to `range`.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, Fault* fault, u64 op,
-                  const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+scatter_find_range(Range* range, const ELEMENT* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+    u32 largest = 0, smallest_from_top = 0;
+    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
+    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const ELEMENT value = in[axes.offsets(i).at[0]];
+        #pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            const f64 x = to_double(reinterpret_cast<const Real*>(&value)[part]);
+            const u32 field = exponent_field(x);
+            largest = largest < field ? field : largest;
+            if (x != 0 && smallest_from_top < 2047 - field) smallest_from_top = 2047 - field;
+        }
+    }
+    store_warp_maximum(&range->largest, largest);
+    store_warp_maximum(&range->smallest_from_top, smallest_from_top);
+}
+
+// Writes to `range` whether an element of `out` is -0.0.
+extern "C" __global__ void __launch_bounds__(256)
+scatter_find_negative_zeros(Range* range, const ELEMENT* out, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
+    bool found = false;
+    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
+    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const ELEMENT value = out[axes.offsets(i).at[0]];
+        #pragma unroll
+        for (int part = 0; part < PARTS; part++) found |= is_negative_zero(to_double(reinterpret_cast<const Real*>(&value)[part]));
+    }
+    if (found) range->has_negative_zero = 1;
+}
+
+// Writes `exponents` for each part (real or imaginary) of each element, unless the units are common. An index out of bounds is ignored.
+extern "C" __global__ void __launch_bounds__(256)
+scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const Range* range,
+                  u64 bits, Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+    if (range->has_common_units(bits)) return;
+    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
+    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const Offsets<INDEX, 3> at = axes.offsets(i);
+        const i64 row = resolve_index(indices[at.at[2]], rows);
+        if (row < 0) continue;
+        const ELEMENT value = in[at.at[0]];
+        u32* const to = exponents + (at.at[1] + row * step) * PARTS;
+        #pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            const f64 x = to_double(reinterpret_cast<const Real*>(&value)[part]);
+            const u32 number = is_negative_zero(x) ? NEGATIVE_ZEROS : exponent_field(x) + 2;
+            if (to[part] < number) atomic_maximum(to + part, number);
+        }
+    }
+}
+
+// Adds the values, as integers, to `sums` and `rests`. `bits` is the number of bits for the largest value, chosen so that the sum of all values fits. An
+// index out of bounds is recorded in `fault`.
+extern "C" __global__ void __launch_bounds__(256)
+scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, u64* rests,
+            const u32* exponents, const Range* range, u64 bits, Fault* fault, u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+    const bool has_common_units = range->has_common_units(bits);
+    const u32 largest = range->largest;
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const Offsets<INDEX, 3> at = axes.offsets(i);
@@ -46,46 +133,22 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
             continue;
         }
         const ELEMENT value = in[at.at[0]];
-        u32* const to = exponents + (at.at[1] + row * step) * PARTS;
-        #pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            const f64 x = to_double(reinterpret_cast<const Real*>(&value)[part]);
-            const u32 number = is_negative_zero(x) ? NEGATIVE_ZEROS : exponent_field(x) + 2;
-            if (to[part] < number) atomicMax(to + part, number);
-        }
-    }
-}
-
-// Adds the values, as integers, to `sums`. `bits` is the number of bits for the largest value, chosen so that the sum of all values fits.
-extern "C" __global__ void __launch_bounds__(256)
-scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const u32* exponents, u64 bits,
-            Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
-    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
-    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-        const Offsets<INDEX, 3> at = axes.offsets(i);
-        const i64 row = resolve_index(indices[at.at[2]], rows);
-        if (row < 0) continue;
-        const ELEMENT value = in[at.at[0]];
         const i64 first = (at.at[1] + row * step) * PARTS;
         #pragma unroll
         for (int part = 0; part < PARTS; part++) {
             const f64 x = to_double(reinterpret_cast<const Real*>(&value)[part]);
-            const u32 field = largest_field(exponents[first + part]);
-            u64* const sum = sums + (first + part) * WORDS;
+            const u32 field = has_common_units ? largest : largest_field(exponents[first + part]);
+            u64* const sum = sums + first + part;
             if (field == NOT_FINITE) {
                 if (exponent_field(x) != NOT_FINITE) continue;
-                atomicOr(sum, x != x ? NOT_A_NUMBER : x > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY);
+                atomic_or(sum, x != x ? NOT_A_NUMBER : x > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY);
                 continue;
             }
             const f64 scaled = scale(x, static_cast<int>(bits) - upper_exponent(field));
-            if constexpr (WORDS == 1) {
-                atomicAdd(sum, static_cast<u64>(__double2ll_rn(scaled)));
-            } else {
-                const f64 whole = trunc(scaled);
-                const i64 rest = __double2ll_rn((scaled - whole) * power_of_two(static_cast<int>(bits)));
-                if (whole != 0) atomicAdd(sum, static_cast<u64>(__double2ll_rn(whole)));
-                if (rest != 0) atomicAdd(sum + 1, static_cast<u64>(rest));
-            }
+            const f64 whole = trunc(scaled);
+            const i64 rest = __double2ll_rn((scaled - whole) * power_of_two(static_cast<int>(bits)));
+            if (whole != 0) atomic_add(sum, static_cast<u64>(__double2ll_rn(whole)));
+            if (rest != 0) atomic_add(rests + first + part, static_cast<u64>(rest));
         }
     }
 }
@@ -93,26 +156,33 @@ scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX co
 // Adds the sums to the elements of `out` that have received values. `axes` holds the strides of `out`, then the strides of contiguous
 // elements, which locate the sums.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, INDEX count, u64 bits,
+scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u64* rests, INDEX count, const Range* range, u64 bits,
                    const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
+    const bool has_common_units = range->has_common_units(bits);
+    const u32 largest = range->largest;
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const Offsets<INDEX, 2> at = axes.offsets(i);
         const i64 first = static_cast<i64>(at.at[1]) * PARTS;
-        if (exponents[first] == 0) continue;
+        if (!has_common_units && exponents[first] == 0) continue;
         #pragma unroll
         for (int part = 0; part < PARTS; part++) {
-            if (exponents[first + part] == NEGATIVE_ZEROS) continue;  // because the sum 0 would change -0.0 to 0.0
-            const u64* const sum = sums + (first + part) * WORDS;
-            const u32 field = largest_field(exponents[first + part]);
+            const u64 sum = sums[first + part], rest = rests[first + part];
+            u32 field = largest;
+            if (has_common_units) {
+                if (sum == 0 && rest == 0) continue;
+            } else {
+                if (exponents[first + part] == NEGATIVE_ZEROS) continue;  // because the sum 0 would change -0.0 to 0.0
+                field = largest_field(exponents[first + part]);
+            }
             f64 total;
             if (field == NOT_FINITE) {
-                const bool is_infinite = sum[0] == POSITIVE_INFINITY || sum[0] == NEGATIVE_INFINITY;
+                const bool is_infinite = sum == POSITIVE_INFINITY || sum == NEGATIVE_INFINITY;
                 const u64 bits_of_total = is_infinite ? 0x7ff0000000000000ull : 0x7ff8000000000000ull;
-                total = bits_to_f64(bits_of_total | (sum[0] == NEGATIVE_INFINITY ? u64(1) << 63 : 0));
+                total = bits_to_f64(bits_of_total | (sum == NEGATIVE_INFINITY ? u64(1) << 63 : 0));
             } else {
-                total = static_cast<f64>(static_cast<i64>(sum[0]));
-                if constexpr (WORDS == 2) total += static_cast<f64>(static_cast<i64>(sum[1])) * power_of_two(-static_cast<int>(bits));
+                total = static_cast<f64>(static_cast<i64>(sum));
+                total += static_cast<f64>(static_cast<i64>(rest)) * power_of_two(-static_cast<int>(bits));
                 total = scale(total, upper_exponent(field) - static_cast<int>(bits));
             }
             Real* const to = reinterpret_cast<Real*>(out + at.at[0]) + part;

@@ -24,6 +24,7 @@ static COMBINE_SOURCE: KernelSource = KernelSource {
         include_str!("../../codegen/prelude/arithmetic.cuh"),
         include_str!("../../codegen/prelude/functions.cuh"),
         include_str!("../../codegen/prelude/complex.cuh"),
+        include_str!("../../kernels/atomic_update.cuh"),
         include_str!("../../kernels/resolve_index.cuh"),
         include_str!("../../kernels/scatter_combine.cu"),
     ),
@@ -51,8 +52,8 @@ pub(super) fn compile_check_sources() -> Vec<(String, String)> {
 pub(super) struct CombineDefinitions {
     element: &'static str,
     combine: String,
-    /// The atomic CUDA function for the combination, and the type of its arguments: an integer type, or the type of a part (real or
-    /// imaginary) of the element. `None` if CUDA has no such function.
+    /// The function of atomic_update.cuh for the combination, and the type of its arguments: an integer type, or the type of a part (real or
+    /// imaginary) of the element. `None` if there is no such function.
     atomic: Option<(&'static str, &'static str)>,
     rows: ScatterRows,
 }
@@ -70,7 +71,7 @@ impl CombineDefinitions {
             (DType::F64 | DType::C128, true) => Some("f64"),
             _ => None,
         };
-        let functions = [(ADD, "atomicAdd"), (MINIMUM, "atomicMin"), (MAXIMUM, "atomicMax")];
+        let functions = [(ADD, "atomic_add"), (MINIMUM, "atomic_minimum"), (MAXIMUM, "atomic_maximum")];
         let function = functions.into_iter().find(|(combined, _)| *combined == op).map(|(_, function)| function);
         Some(CombineDefinitions { element: ctype(dtype), combine, atomic: function.zip(word), rows })
     }
@@ -167,7 +168,7 @@ impl ScatterLaunch {
         let function = STORE_SOURCE.kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
         // SAFETY: scatter_store has the parameters that `queue_kernel` lists, with `owners` as `extra`. The axes stay inside values and
         // target, and the kernel checks every index.
-        unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, &[owners], self.op) }
+        unsafe { self.scatter.queue_kernel(self.context, &function, 1, self.indices, &[owners], self.op) }
     }
 
     /// Queues a kernel that combines values with the elements of the target. `groups` is `Some` for [`ScatterRows::Grouped`]. Its numbers
@@ -181,7 +182,7 @@ impl ScatterLaunch {
         // SAFETY: the kernels have the parameters that `queue_kernel` lists. scatter_grouped has `groups` as `extra`. The axes stay inside
         // values and target, and the kernels check every index. The core crate computes the positions and offsets of groups from the
         // indices. Memory blocks are aligned to at least a word, so a word that is updated atomically belongs to one array.
-        unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, groups.as_ref().map_or(&[], |g| &g[..]), self.op) }
+        unsafe { self.scatter.queue_kernel(self.context, &function, 1, self.indices, groups.as_ref().map_or(&[], |g| &g[..]), self.op) }
     }
 }
 
@@ -215,8 +216,8 @@ mod tests {
     #[test]
     fn integers_use_atomic_functions() {
         let atomic = |op, dtype| CombineDefinitions::of(op, dtype, ScatterRows::Indexed).unwrap().atomic;
-        assert_eq!(atomic(ADD, DType::I64), Some(("atomicAdd", "u64")));
-        assert_eq!(atomic(MINIMUM, DType::I32), Some(("atomicMin", "i32")));
+        assert_eq!(atomic(ADD, DType::I64), Some(("atomic_add", "u64")));
+        assert_eq!(atomic(MINIMUM, DType::I32), Some(("atomic_minimum", "i32")));
         assert_eq!([atomic(MULTIPLY, DType::I32), atomic(ADD, DType::I16), atomic(MAXIMUM, DType::Bool)], [None; 3]);
     }
 }

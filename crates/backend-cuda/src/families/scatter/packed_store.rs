@@ -10,7 +10,11 @@ use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
 static SOURCE: KernelSource = KernelSource {
     name: "scatter_packed.cu",
-    text: concat!(include_str!("../../kernels/resolve_index.cuh"), include_str!("../../kernels/scatter_packed.cu")),
+    text: concat!(
+        include_str!("../../kernels/atomic_update.cuh"),
+        include_str!("../../kernels/resolve_index.cuh"),
+        include_str!("../../kernels/scatter_packed.cu")
+    ),
 };
 
 /// Maximum number of target rows per value. With more rows, clearing and reading one word per row takes longer than the general method,

@@ -14,8 +14,17 @@ use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
 static SOURCE: KernelSource = KernelSource {
     name: "scatter_sum.cu",
-    text: concat!(include_str!("../../kernels/resolve_index.cuh"), include_str!("../../kernels/scatter_sum.cu")),
+    text: concat!(
+        include_str!("../../kernels/atomic_update.cuh"),
+        include_str!("../../kernels/resolve_index.cuh"),
+        include_str!("../../kernels/scatter_sum.cu")
+    ),
 };
+
+/// Number of bytes of a `Range` of scatter_sum.cu, rounded up to the alignment of a copy.
+const RANGE_BYTES: usize = 16;
+/// Items per thread of the kernels that end early, or that write one number per warp. Fewer would take longer to start than to run.
+const ITEMS_PER_READER: usize = 16;
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype.
 pub(super) fn compile_check_sources() -> Vec<(String, String)> {
@@ -39,47 +48,66 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let dtype = values.dtype();
     let (real, elements) = (dtype.real(), region.size());
     let parts = elements.saturating_mul(dtype.itemsize() / real.itemsize());
-    let words = parts.saturating_mul(if real == DType::F64 { 2 } else { 1 });
-    let exponents = device::allocate(call, parts.saturating_mul(4))?;
-    let sums = device::allocate(call, words.saturating_mul(8))?;
+    let words = parts.saturating_mul(2);
+    // The range of the exponents of all values, then the exponents of each part.
+    let exponent_memory = device::allocate(call, parts.saturating_mul(4).saturating_add(RANGE_BYTES))?;
+    let sum_memory = device::allocate(call, words.saturating_mul(8))?;
     let context = target.context;
-    context.fill(exponents.memory(), 0, [0u8; 4], parts).with_call_context(call)?;
-    context.fill(sums.memory(), 0, [0u8; 4], 2 * words).with_call_context(call)?;
+    context.fill(exponent_memory.memory(), 0, [0u8; 4], parts + RANGE_BYTES / 4).with_call_context(call)?;
+    context.fill(sum_memory.memory(), 0, [0u8; 4], 2 * words).with_call_context(call)?;
+    let (range, sums) = (exponent_memory.pointer(), sum_memory.pointer());
+    let (exponents, rests) = (range + RANGE_BYTES as u64, sums + 8 * parts as u64);
 
+    // The rows of the target.
     let contiguous = Layout::contiguous(region.shape())?;
-    let addresses = [target.scatter.addresses[0], exponents.pointer()];
-    let mut adding = plan_scatter(values, &contiguous, ScatterRows::Indexed, count, addresses, false)?;
-    let rank = adding.dims.len().to_string();
-    let defines_of_values = defines(dtype, ctype(target.index_dtype), adding.needs_wide_index(), &rank);
-    let bits = scaled_value_bits(count);
-    let mut queue_passes = || {
-        let find = SOURCE.kernel(context, "scatter_exponents", &defines_of_values)?;
-        // SAFETY: scatter_exponents has the parameters that `queue_kernel` lists. `exponents` has a number for each real or imaginary part
-        // of the elements of all rows, and the kernel checks every index.
-        unsafe { adding.queue_kernel(context, &find, target.indices, &[], target.op)? };
-        let add = SOURCE.kernel(context, "scatter_add", &defines_of_values)?;
-        adding.addresses[1] = sums.pointer();
-        // SAFETY: scatter_add has the parameters that `queue_kernel` lists, with the exponents and the number of bits as `extra`. The
-        // kernel checks every index. `sums` has a word for each real or imaginary part, or two words if the part is a float64.
-        unsafe { adding.queue_kernel(context, &add, target.indices, &[exponents.pointer(), bits], target.op) }
-    };
-    queue_passes().with_call_context(call)?;
-
     let LoopPlan { dims, strides, .. } = LoopPlan::new(&[region, &contiguous]);
     let strides = [&strides[0][..], &strides[1][..]];
     let wide = !fits_narrow_index(elements, &dims, strides);
-    let (rank, axes) = (dims.len().to_string(), pack_axes(&dims, strides, wide));
+    let (rank, row_axes) = (dims.len().to_string(), pack_axes(&dims, strides, wide));
     let defines_of_rows = defines(dtype, ctype(target.index_dtype), wide, &rank);
-    let queue_store = || {
-        let store = SOURCE.kernel(context, "scatter_store_sums", &defines_of_rows)?;
-        let (exponents, sums) = (exponents.pointer(), sums.pointer());
+    let out = target.scatter.addresses[1];
+
+    // The loop over the values, whose targets are the exponents and sums.
+    let addresses = [target.scatter.addresses[0], exponents];
+    let mut values_loop = plan_scatter(values, &contiguous, ScatterRows::Indexed, count, addresses, false)?;
+    let (value_count, value_axes) = (values_loop.count(), values_loop.packed_axes());
+    let rank = values_loop.dims.len().to_string();
+    let defines_of_values = defines(dtype, ctype(target.index_dtype), values_loop.needs_wide_index(), &rank);
+    let bits = scaled_value_bits(count);
+
+    let reader_grid = |items: usize| kernel::grid_for_items(items.div_ceil(ITEMS_PER_READER) as u64, DEFAULT_THREADS);
+    let threads = [DEFAULT_THREADS, 1, 1];
+    let mut queue_passes = || {
+        let find_range = SOURCE.kernel(context, "scatter_find_range", &defines_of_values)?;
         let mut args = Args::new();
-        args.push(&target.scatter.addresses[1]).push(&exponents).push(&sums).push(&elements).push(&bits).push_bytes(&axes);
-        // SAFETY: the arguments match scatter_store_sums. A 32-bit number of elements is the lower half of `elements`. The axes stay inside
-        // the region of the target.
-        unsafe { store.launch(kernel::grid_for_items(elements as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        args.push(&range).push(&values_loop.addresses[0]).push(&value_count).push_bytes(&value_axes);
+        // SAFETY: the arguments match scatter_find_range. A 32-bit number of values is the lower half of `value_count`. The axes stay
+        // inside the values.
+        unsafe { find_range.launch(reader_grid(value_count), threads, 0, args.pointers())? };
+        let find_zeros = SOURCE.kernel(context, "scatter_find_negative_zeros", &defines_of_rows)?;
+        let mut args = Args::new();
+        args.push(&range).push(&out).push(&elements).push_bytes(&row_axes);
+        // SAFETY: the arguments match scatter_find_negative_zeros. A 32-bit number of elements is the lower half of `elements`. The axes
+        // stay inside the region of the target.
+        unsafe { find_zeros.launch(reader_grid(elements), threads, 0, args.pointers())? };
+
+        let find_exponents = SOURCE.kernel(context, "scatter_exponents", &defines_of_values)?;
+        // SAFETY: scatter_exponents has the parameters that `queue_kernel` lists, with the range and the number of bits as `extra`.
+        // `exponents` has a number for each real or imaginary part of the elements of all rows, and the kernel checks every index.
+        unsafe { values_loop.queue_kernel(context, &find_exponents, ITEMS_PER_READER, target.indices, &[range, bits], target.op)? };
+        let add = SOURCE.kernel(context, "scatter_add", &defines_of_values)?;
+        values_loop.addresses[1] = sums;
+        // SAFETY: scatter_add has the parameters that `queue_kernel` lists, with `rests`, `exponents`, the range and the number of
+        // bits as `extra`. The kernel checks every index. `sums` and `rests` have a word for each real or imaginary part.
+        unsafe { values_loop.queue_kernel(context, &add, 1, target.indices, &[rests, exponents, range, bits], target.op)? };
+
+        let store = SOURCE.kernel(context, "scatter_store_sums", &defines_of_rows)?;
+        let mut args = Args::new();
+        args.push(&out).push(&exponents).push(&sums).push(&rests).push(&elements).push(&range).push(&bits).push_bytes(&row_axes);
+        // SAFETY: the arguments match scatter_store_sums, with the number of elements and axes of scatter_find_negative_zeros.
+        unsafe { store.launch(kernel::grid_for_items(elements as u64, DEFAULT_THREADS), threads, 0, args.pointers()) }
     };
-    queue_store().with_call_context(call)
+    queue_passes().with_call_context(call)
 }
 
 #[cfg(test)]
