@@ -10,8 +10,9 @@ pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mu
     if out.is_empty() {
         return;
     }
-    let last = start + stride * (out.len() as isize - 1);
-    assert!(start.min(last) >= 0 && (start.max(last) as usize) < source.len(), "{start}..={last} of {}", source.len());
+    let last = last_index(start, stride, out.len());
+    let inside = |index: isize| usize::try_from(index).is_ok_and(|index| index < source.len());
+    assert!(inside(start) && last.is_some_and(inside), "{} elements from {start} on by {stride} in {}", out.len(), source.len());
     match stride {
         1 => out.copy_from_slice(&source[start as usize..start as usize + out.len()]),
         0 => out.fill(source[start as usize]),
@@ -20,10 +21,15 @@ pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mu
             for value in out {
                 // SAFETY: `at` runs from `start` to `last`, which the assertion above has checked to be inside `source`.
                 *value = unsafe { *source.get_unchecked(at as usize) };
-                at += stride;
+                at = at.wrapping_add(stride); // wraps after the last element at most
             }
         }
     }
+}
+
+/// Returns the index of the last of `count` elements that are `stride` apart, from index `start` on. Returns `None` on overflow.
+fn last_index(start: isize, stride: isize, count: usize) -> Option<isize> {
+    isize::try_from(count).ok()?.checked_sub(1)?.checked_mul(stride)?.checked_add(start)
 }
 
 /// An exclusive view of some columns of a C-contiguous matrix. Other threads may own other columns of the same matrix.
@@ -79,10 +85,14 @@ pub struct CopyGrid {
 
 impl CopyGrid {
     /// Returns the lowest and highest index that a copy touches in an array that starts at index `start` and has the strides `steps`.
-    fn index_range(&self, start: isize, steps: [isize; 2]) -> (isize, isize) {
-        let spans = [steps[0] * (self.height as isize - 1), steps[1] * (self.width as isize - 1)];
-        let (low, high): (isize, isize) = (spans.iter().map(|s| s.min(&0)).sum(), spans.iter().map(|s| s.max(&0)).sum());
-        (start + low, start + high)
+    /// Returns `None` if an index overflows.
+    fn index_range(&self, start: isize, steps: [isize; 2]) -> Option<(isize, isize)> {
+        let (mut low, mut high) = (start, start);
+        for (step, count) in steps.into_iter().zip([self.height, self.width]) {
+            let span = last_index(0, step, count)?;
+            (low, high) = (low.checked_add(span.min(0))?, high.checked_add(span.max(0))?);
+        }
+        Some((low, high))
     }
 }
 
@@ -95,8 +105,8 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
         return;
     }
     for (start, steps, len) in [(from, grid.source, source.len()), (to, grid.target, target.len())] {
-        let (low, high) = grid.index_range(start, steps);
-        assert!(low >= 0 && (high as usize) < len, "{low}..={high} of {len}");
+        let range = grid.index_range(start, steps);
+        assert!(range.is_some_and(|(low, high)| low >= 0 && (high as usize) < len), "{range:?} of {len}");
     }
     let (s, t) = (source.as_ptr().wrapping_offset(from), target.as_mut_ptr().wrapping_offset(to));
     if grid.source[1] == 1 && grid.target[1] == 1 {
@@ -126,5 +136,23 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic = "3 elements from 0 on by -9223372036854775808 in 1"]
+    fn copy_strided_checks_strides_whose_products_overflow() {
+        copy_strided(&[7u8], 0, isize::MIN, &mut [0u8; 3]);
+    }
+
+    #[test]
+    #[should_panic = "None of 1"]
+    fn copy_grid_checks_strides_whose_products_overflow() {
+        let grid = CopyGrid { height: 3, width: 1, source: [isize::MIN, 1], target: [1, 1], streamed: false };
+        copy_grid(&[7u8], 0, &mut [0u8; 3], 0, &grid);
     }
 }

@@ -114,7 +114,7 @@ unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, 
 
 /// Returns whether `rows` rows of `columns` elements, laid out as `m`, are inside a slice of length `len`.
 fn rows_fit(len: usize, m: RowLayout, rows: usize, columns: usize) -> bool {
-    let span = (rows as isize - 1).checked_mul(m.stride);
+    let span = isize::try_from(rows).ok().and_then(|rows| (rows - 1).checked_mul(m.stride));
     let inside = |at: Option<isize>| at.is_some_and(|at| at >= 0 && (at as usize).checked_add(columns).is_some_and(|end| end <= len));
     let first = isize::try_from(m.start).ok();
     inside(first) && inside(first.zip(span).and_then(|(a, b)| a.checked_add(b)))
