@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::Pod;
 use cuprum_core::array::Array;
@@ -64,6 +65,8 @@ pub struct Elements<'a> {
     ptr: *const u8,
     len: usize,
     dtype: DType,
+    /// Whether the bytes of bool are known to be 0 or 1. If false, [`Elements::typed`] reads them first.
+    has_valid_bools: bool,
     life: PhantomData<&'a [u8]>,
 }
 
@@ -76,7 +79,7 @@ impl<'a> Elements<'a> {
     /// Returns a view of the slice `values`, with the dtype of `T`.
     #[inline]
     pub fn of<T: Element>(values: &'a [T]) -> Elements<'a> {
-        Elements { ptr: values.as_ptr().cast(), len: values.len(), dtype: T::DTYPE, life: PhantomData }
+        Elements { ptr: values.as_ptr().cast(), len: values.len(), dtype: T::DTYPE, has_valid_bools: true, life: PhantomData }
     }
 
     /// Returns a view of the whole buffer of `array`, from the buffer's start (not from the array's offset).
@@ -87,7 +90,7 @@ impl<'a> Elements<'a> {
             return Err(Error::backend("cpu", "buffer", "a bool array has bytes other than 0 and 1"));
         }
         check_alignment(host, dtype)?;
-        Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, life: PhantomData })
+        Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, has_valid_bools: true, life: PhantomData })
     }
 
     /// Returns a view of the elements of the C-contiguous array `array`.
@@ -129,15 +132,28 @@ impl<'a> Elements<'a> {
         Prefetch::new_before_second_loop(self.ptr, self.len * self.dtype.itemsize())
     }
 
-    /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bits_dtype`].
+    /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bits_dtype`], and if elements of
+    /// scratch memory or of an output are bool, but have not been written as bool.
     pub fn typed<T: Element>(self) -> &'a [T] {
         if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
             panic_wrong_dtype(self.dtype, T::DTYPE);
         }
+        if T::DTYPE == DType::Bool {
+            self.assert_valid_bools();
+        }
         // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype or has the
         // size and alignment of the integer T. All three live for 'a, and are not written meanwhile. `buffer` has checked that the
-        // memory is aligned for the dtype, and that the bytes of bool are 0 or 1.
+        // memory is aligned for the dtype, and `assert_valid_bools` that the bytes of bool are 0 or 1.
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
+    }
+
+    /// Panics if the dtype is bool and a byte is neither 0 nor 1.
+    fn assert_valid_bools(self) {
+        if self.dtype == DType::Bool && !self.has_valid_bools {
+            // SAFETY: `ptr` points to `len` initialised bytes, as in `typed`.
+            let bytes = unsafe { std::slice::from_raw_parts(self.ptr, self.len) };
+            assert!(bytes.iter().fold(0, |bits, byte| bits | byte) <= 1, "elements read as bool have not been written as bool");
+        }
     }
 }
 
@@ -173,6 +189,10 @@ pub struct ElementsMut<'a> {
     ptr: *mut u8,
     len: usize,
     dtype: DType,
+    /// The counter of the output whose elements these are, if the output is bool ([`Output::written_bools`]).
+    written_bools: Option<&'a AtomicUsize>,
+    /// Number of elements at the start that another view, borrowed from this view, adds to the counter.
+    lent: usize,
     life: PhantomData<&'a mut [u8]>,
 }
 
@@ -181,7 +201,7 @@ unsafe impl Send for ElementsMut<'_> {}
 
 impl Default for ElementsMut<'_> {
     fn default() -> Self {
-        ElementsMut { ptr: std::ptr::dangling_mut::<u64>().cast(), len: 0, dtype: DType::U8, life: PhantomData }
+        ElementsMut::at(std::ptr::dangling_mut::<u64>().cast(), DType::U8, 0)
     }
 }
 
@@ -189,7 +209,13 @@ impl<'a> ElementsMut<'a> {
     /// Returns an exclusive view of the slice `values`, with the dtype of `T`.
     #[inline]
     pub fn of<T: Element>(values: &'a mut [T]) -> ElementsMut<'a> {
-        ElementsMut { ptr: values.as_mut_ptr().cast(), len: values.len(), dtype: T::DTYPE, life: PhantomData }
+        ElementsMut::at(values.as_mut_ptr().cast(), T::DTYPE, values.len())
+    }
+
+    /// Returns a view of the `len` elements of `dtype` at `ptr`, which the caller borrows exclusively for 'a.
+    #[inline]
+    fn at(ptr: *mut u8, dtype: DType, len: usize) -> ElementsMut<'a> {
+        ElementsMut { ptr, len, dtype, written_bools: None, lent: 0, life: PhantomData }
     }
 
     /// Returns the element type.
@@ -210,7 +236,8 @@ impl<'a> ElementsMut<'a> {
         assert!(mid <= self.len, "{mid} of {}", self.len);
         // SAFETY: the assertion above has checked that `mid` is at most the length.
         let rest = unsafe { self.ptr.add(mid * self.dtype.itemsize()) };
-        (ElementsMut { len: mid, ..self }, ElementsMut { ptr: rest, len: self.len - mid, ..self })
+        let lent = self.lent.min(mid);
+        (ElementsMut { len: mid, lent, ..self }, ElementsMut { ptr: rest, len: self.len - mid, lent: self.lent - lent, ..self })
     }
 
     /// Returns an iterator over parts of `chunk` elements; the last part may be shorter.
@@ -222,24 +249,39 @@ impl<'a> ElementsMut<'a> {
     /// Reborrows the slice for a shorter lifetime.
     #[inline]
     pub fn reborrow(&mut self) -> ElementsMut<'_> {
-        ElementsMut { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
+        self.slice(0, self.len)
     }
 
     /// Returns an exclusive view of the `len` elements from index `start` on.
+    ///
+    /// The elements count as written bools only if slices are taken in order and without gaps.
     #[inline]
     pub fn slice(&mut self, start: usize, len: usize) -> ElementsMut<'_> {
-        self.reborrow().split_at(start).1.split_at(len).0
+        assert!(start <= self.len && len <= self.len - start, "{start}+{len} of {}", self.len);
+        // SAFETY: the assertion above has checked `start + len <= self.len`.
+        let ptr = unsafe { self.ptr.add(start * self.dtype.itemsize()) };
+        let lent = if self.lent == start { 0 } else { len };
+        self.lent += len - lent;
+        ElementsMut { ptr, len, lent, ..*self }
     }
 
     /// Returns a shared view of the same elements.
     #[inline]
     pub fn as_elements(&self) -> Elements<'_> {
-        Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
+        Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, has_valid_bools: false, life: PhantomData }
+    }
+
+    /// Adds the elements to the counter of the output, except those that another view adds. Called once their bytes are 0 or 1.
+    #[inline]
+    fn count_written_bools(&mut self) {
+        if let Some(written) = self.written_bools.take() {
+            written.fetch_add(self.len - self.lent, Ordering::Relaxed);
+        }
     }
 
     /// Returns the elements as a mutable slice of `T`, with the same condition on `T` as [`Elements::typed`]. For bool, first clears all
     /// bits of each byte but the lowest, because newly allocated memory holds arbitrary bytes.
-    pub fn typed<T: Element>(self) -> &'a mut [T] {
+    pub fn typed<T: Element>(mut self) -> &'a mut [T] {
         if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
             panic_wrong_dtype(self.dtype, T::DTYPE);
         }
@@ -247,6 +289,7 @@ impl<'a> ElementsMut<'a> {
             // SAFETY: `ptr` points to `len` initialised bytes. A previous owner of the memory may have left bytes other than 0 and 1;
             // `keep_lowest_bit_of_bytes` makes them valid bools.
             keep_lowest_bit_of_bytes(unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) });
+            self.count_written_bools();
         }
         // SAFETY: the conditions on `ptr` and `len` are those of `Elements::typed`, and access is exclusive. Output and scratch memory is
         // initialised. Any bytes are valid for every type but bool, for which `keep_lowest_bit_of_bytes` makes them valid.
@@ -257,6 +300,8 @@ impl<'a> ElementsMut<'a> {
     #[inline]
     pub fn copy_from(&mut self, source: Elements) {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
+        source.assert_valid_bools();
+        self.count_written_bools();
         // SAFETY: both pointers are valid for `len` elements of the same dtype; `self` is exclusive, so the ranges do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
     }
@@ -272,6 +317,8 @@ impl<'a> ElementsMut<'a> {
     /// Copies `source`, which has the same dtype and length, into these elements with the non-temporal stores of `stores`.
     pub fn copy_non_temporal_from(&mut self, source: Elements, stores: &NonTemporal) {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
+        source.assert_valid_bools();
+        self.count_written_bools();
         // SAFETY: both pointers are valid for `len` elements of the same dtype; `self` is exclusive, so the ranges do not overlap.
         unsafe { stores.copy_bytes(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
     }
@@ -322,6 +369,11 @@ pub struct Output {
     buffer: Arc<dyn Buffer>,
     dtype: DType,
     size: usize,
+    /// Number of elements that are known to be 0 or 1, if the dtype is bool. Views of the elements ([`ElementsMut`]) add the elements that
+    /// they have made bools, each element at most once.
+    written_bools: AtomicUsize,
+    /// Whether every byte was 0 or 1 from the start.
+    has_valid_bools: bool,
 }
 
 impl Output {
@@ -338,11 +390,12 @@ impl Output {
         if host.nbytes() < size * dtype.itemsize() {
             return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
         }
-        // A call may write to some elements only, and `finish` declares all of them valid.
-        if dtype == DType::Bool && target.is_some() && !host.has_valid_bools() {
+        // A call may write to some elements only, and `finish` declares all elements of a target valid.
+        let has_valid_bools = dtype == DType::Bool && target.is_some();
+        if has_valid_bools && !host.has_valid_bools() {
             return Err(Error::backend("cpu", call.op.name(), "a bool target has bytes other than 0 and 1"));
         }
-        Ok(Output { buffer, dtype, size })
+        Ok(Output { has_valid_bools, ..Output::of(buffer, dtype, size) })
     }
 
     /// Allocates output `n` of `call` with `size` elements, for outputs whose length only the kernel knows.
@@ -358,14 +411,18 @@ impl Output {
     /// Allocates `size` elements for intermediate values that belong to no call.
     pub fn temporary(dtype: DType, size: usize) -> Result<Output> {
         let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize()))?;
-        Ok(Output { buffer: Arc::new(buffer), dtype, size })
+        Ok(Output::of(Arc::new(buffer), dtype, size))
     }
 
     /// Allocates output `n` of `call`, filled with zeros. Memory that the operating system has just zeroed is not written again.
     pub fn zeroed(call: &Call, n: usize) -> Result<Output> {
         let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
         let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| add_op_to_error(call, e))?;
-        Ok(Output { buffer: Arc::new(buffer), dtype, size })
+        Ok(Output { has_valid_bools: true, ..Output::of(Arc::new(buffer), dtype, size) })
+    }
+
+    fn of(buffer: Arc<dyn Buffer>, dtype: DType, size: usize) -> Output {
+        Output { buffer, dtype, size, written_bools: AtomicUsize::new(0), has_valid_bools: false }
     }
 
     /// Returns all elements of the output for writing.
@@ -373,17 +430,23 @@ impl Output {
         let host = host_buffer(&self.buffer)?;
         check_alignment(host, self.dtype)?;
         let ptr = host.as_mut_ptr();
-        Ok(ElementsMut { ptr, len: self.size, dtype: self.dtype, life: PhantomData })
+        self.written_bools.store(0, Ordering::Relaxed); // views of earlier calls may have counted the same elements
+        let written_bools = (self.dtype == DType::Bool).then_some(&self.written_bools);
+        Ok(ElementsMut { written_bools, ..ElementsMut::at(ptr, self.dtype, self.size) })
     }
 
     /// Returns the output's buffer. The caller must have written every element.
+    ///
+    /// If views of all elements have been written as bool, the buffer is known to hold bools. Otherwise the next user of the buffer as bool
+    /// reads all bytes first.
     pub fn finish(self) -> Arc<dyn Buffer> {
         if self.dtype == DType::Bool
+            && (self.has_valid_bools || self.written_bools.into_inner() == self.size)
             && let Ok(host) = host_buffer(&self.buffer)
             && host.nbytes() == self.size
         {
-            // SAFETY: every byte of the buffer is an element. Every element has been written through a slice of `bool` or copied from one.
-            // Elements of a target that have not been written are valid by the check in `allocate`.
+            // SAFETY: every byte of the buffer is an element. Each element was 0 or 1 when the memory was taken, or has been counted once by
+            // a view that has made it a bool. Later writes are writes of bools, or copies of elements that are bools.
             unsafe { host.assume_valid_bools() };
         }
         self.buffer
@@ -419,14 +482,14 @@ impl Scratch {
     #[inline]
     pub fn elements(&self, dtype: DType, len: usize) -> Elements<'_> {
         assert!(self.has_capacity_for(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
-        Elements { ptr: self.0.as_ptr().cast(), len, dtype, life: PhantomData }
+        Elements { ptr: self.0.as_ptr().cast(), len, dtype, has_valid_bools: false, life: PhantomData }
     }
 
     /// Returns the first `len` elements of the scratch memory for writing.
     #[inline]
     pub fn elements_mut(&mut self, dtype: DType, len: usize) -> ElementsMut<'_> {
         assert!(self.has_capacity_for(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
-        ElementsMut { ptr: self.0.as_mut_ptr().cast(), len, dtype, life: PhantomData }
+        ElementsMut::at(self.0.as_mut_ptr().cast(), dtype, len)
     }
 }
 
@@ -459,7 +522,7 @@ impl ScratchBlocks {
         let others =
             ReadBlocks { start: self.scratch.0.as_mut_ptr(), pitch: self.pitch, count: self.count, excluded: block, life: PhantomData };
         let ptr = others.block_address(block, dtype, len);
-        (ElementsMut { ptr, len, dtype, life: PhantomData }, others)
+        (ElementsMut::at(ptr, dtype, len), others)
     }
 
     /// Returns all blocks of the scratch memory for reading.
@@ -485,7 +548,7 @@ impl<'a> ReadBlocks<'a> {
     #[inline]
     pub fn elements(self, block: usize, dtype: DType, len: usize) -> Elements<'a> {
         assert!(block != self.excluded, "block {block} is being written");
-        Elements { ptr: self.block_address(block, dtype, len), len, dtype, life: PhantomData }
+        Elements { ptr: self.block_address(block, dtype, len), len, dtype, has_valid_bools: false, life: PhantomData }
     }
 
     /// Returns the address of block number `block`, after checking that `len` elements fit in a block.
@@ -550,4 +613,54 @@ pub fn scalar_bits<T: Element>(value: Scalar, dtype: DType) -> T {
     // SAFETY: the array of 16 bytes begins with a value of `dtype`, which is T's dtype or has the size of the integer T. No element
     // type is longer than 16 bytes.
     unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic = "have not been written as bool"]
+    fn scratch_bytes_are_not_read_as_bools() {
+        let mut scratch = Scratch::default();
+        scratch.reserve(64);
+        scratch.elements_mut(DType::U8, 4).typed::<u8>().fill(3);
+        scratch.elements(DType::Bool, 4).typed::<bool>();
+    }
+
+    #[test]
+    #[should_panic = "have not been written as bool"]
+    fn scratch_bytes_are_not_copied_as_bools() {
+        let mut blocks = ScratchBlocks::default();
+        blocks.resize(2, 64);
+        blocks.elements_mut(0, DType::U8, 4).typed::<u8>().fill(3);
+        let (mut to, others) = blocks.split_block(1, DType::Bool, 4);
+        to.copy_from(others.elements(0, DType::Bool, 4));
+    }
+
+    #[test]
+    fn an_output_holds_bools_once_every_element_is_written_as_bool() {
+        let is_known = |write: fn(ElementsMut)| {
+            let mut bytes = Output::temporary(DType::U8, 10).unwrap();
+            bytes.elements_mut().unwrap().typed::<u8>().fill(3);
+            let mut output = Output { dtype: DType::Bool, ..bytes };
+            write(output.elements_mut().unwrap());
+            host_buffer(&output.finish()).unwrap().has_valid_bools()
+        };
+        assert!(is_known(|all| all.typed::<bool>().fill(true)));
+        assert!(is_known(|all| all.chunks(3).for_each(|part| part.typed::<bool>().fill(true))));
+        assert!(is_known(|mut all| {
+            for start in [0, 4, 8] {
+                let mut part = all.slice(start, 4.min(10 - start));
+                let part_len = part.len();
+                part.reborrow().copy_from(Elements::of(&[true; 4][..part_len]));
+            }
+        }));
+        assert!(!is_known(|_| ()));
+        assert!(!is_known(|mut all| (0..2).for_each(|_| all.slice(0, 5).typed::<bool>().fill(true))));
+        assert!(!is_known(|mut all| {
+            all.slice(0, 5).typed::<bool>().fill(true);
+            all.split_at(5).0.typed::<bool>().fill(true);
+        }));
+    }
 }
