@@ -15,7 +15,8 @@ use crate::stream::Stream;
 /// Captured work of a device that can be launched repeatedly without the host cost of each call: a CUDA graph.
 ///
 /// Every launch reads the arrays that the captured closure read, and overwrites the arrays that the closure returned. [`Graph::update`]
-/// replaces the value of an input. The values of all other arrays stay unchanged.
+/// replaces the value of an input. The values of all other arrays stay unchanged, except those of deferred expressions: an expression of
+/// such an array reads it when the expression is evaluated. Call [`NdArray::eval`] before a launch or update to keep the value.
 ///
 /// ```no_run
 /// # extern crate cuprum_core as cuprum;
@@ -89,7 +90,8 @@ impl Graph {
     /// Queues the graph on this thread's current stream of the device, after work on other streams that uses the
     /// graph's arrays.
     ///
-    /// No other thread may use the graph's arrays at the same time.
+    /// No other thread may use the graph's arrays at the same time. Deferred expressions of the arrays that the closure returned see the
+    /// new values, unless they have been evaluated before ([`NdArray::eval`]).
     ///
     /// # Errors
     /// [`Error::Value`] during a capture; errors of the device.
@@ -104,16 +106,21 @@ impl Graph {
 
     /// Copies `values` into `input`, an array that the graph reads, for later launches.
     ///
-    /// All handles and views of `input` see the new values.
+    /// All handles and views of `input` see the new values, and so do deferred expressions that have not been evaluated before
+    /// ([`NdArray::eval`]).
     ///
     /// # Errors
     /// [`Error::Shape`] if the graph does not read `input`, the shapes differ, or `input` is not in C order. [`Error::DType`] if the
-    /// dtypes differ.
+    /// dtypes differ. [`Error::Value`] if `input` is memory of another library, to which cuprum never writes.
     pub fn update(&self, input: &NdArray, values: &NdArray) -> Result<()> {
         let refused = |why: &str| Err(Error::shape("graph", why, &[input.shape(), values.shape()]));
         let target = input.stored()?;
         if !self.inner.keeps_alive(target.buffer().as_ref()) {
             return refused("the graph does not read the array to update");
+        }
+        if target.buffer().is_foreign() {
+            let why = "the array to update is memory of another library, which is never written; copy the array before the capture";
+            return Err(Error::value("graph", why));
         }
         if input.shape() != values.shape() || !target.layout().is_c_contiguous() {
             return refused("an update needs an array in C order and values of the same shape");
@@ -154,5 +161,58 @@ impl Graph {
 impl fmt::Debug for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Graph({} nodes on {})", self.nodes(), self.device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+
+    use super::*;
+    use crate::array::StoredArray;
+    use crate::device::Buffer;
+    use crate::dtype::DType;
+    use crate::layout::Layout;
+
+    /// Four bytes of another library.
+    struct ForeignBuffer;
+
+    impl Buffer for ForeignBuffer {
+        fn device(&self) -> Device {
+            Device::CPU
+        }
+        fn nbytes(&self) -> usize {
+            4
+        }
+        fn is_foreign(&self) -> bool {
+            true
+        }
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
+
+    /// A graph that keeps every buffer.
+    struct KeepingGraph;
+
+    impl DeviceGraph for KeepingGraph {
+        fn launch(&self, _: Stream) -> Result<()> {
+            Ok(())
+        }
+        fn keeps_alive(&self, _: &dyn Buffer) -> bool {
+            true
+        }
+        fn node_count(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn an_update_does_not_write_to_memory_of_another_library() -> Result<()> {
+        let graph = Graph { inner: Box::new(KeepingGraph), device: Device::CPU };
+        let array = NdArray::from(StoredArray::new(DType::U8, Layout::contiguous(&[4])?, Arc::new(ForeignBuffer))?);
+        let text = graph.update(&array, &array).unwrap_err().to_string();
+        assert!(text.contains("copy the array before the capture"), "{text}");
+        Ok(())
     }
 }
