@@ -4,7 +4,7 @@
 //! The chains are built once per accelerator order. A call reads its chain through a thread-local pointer, without lock, hashing or
 //! strings. Backends register with one `inventory::submit!` or, in static libraries, through [`register`].
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,6 +141,9 @@ pub struct Accelerator {
     /// One-line description for `cuprum info`.
     pub summary: &'static str,
     /// Checks whether the accelerator can be used on this machine. Called once per process; must not panic.
+    ///
+    /// The probe may use arrays. Its calls do not use the accelerator itself. Threads that the probe starts and waits for must not use
+    /// arrays.
     pub probe: fn() -> Availability,
     /// Kernels, tried in this order.
     pub kernels: &'static [Kernel],
@@ -220,6 +223,8 @@ static REGISTRY_GENERATION: AtomicU64 = AtomicU64::new(1);
 thread_local! {
     static CACHED_CHAINS: Cell<(u64, Option<&'static AcceleratorChains>)> = const { Cell::new((0, None)) };
     static SCOPED_CHAINS: Cell<Option<&'static AcceleratorChains>> = const { Cell::new(None) };
+    /// The accelerators whose probes this thread runs. A probe that uses arrays can run the probes of other accelerators.
+    static RUNNING_PROBES: RefCell<Vec<&'static Accelerator>> = const { RefCell::new(Vec::new()) };
 }
 
 fn with_registry_state<R>(f: impl FnOnce(&mut RegistryState) -> R) -> R {
@@ -274,8 +279,10 @@ pub fn all() -> Vec<&'static Accelerator> {
     unique
 }
 
-/// Returns the result of the accelerator's probe, which runs once per process.
+/// Returns the result of the accelerator's probe, which runs once per process. While this thread runs the probe, the accelerator is missing.
 pub fn availability(accelerator: &'static Accelerator) -> Availability {
+    /// Held by the thread that runs probes, so that threads whose probes need each other do not wait for each other.
+    static PROBE_LOCK: Mutex<()> = Mutex::new(());
     static PROBE_RESULTS: Mutex<Vec<(usize, &'static OnceLock<Availability>)>> = Mutex::new(Vec::new());
     let key = std::ptr::from_ref(accelerator) as usize;
     let cell: &'static OnceLock<Availability> = {
@@ -289,11 +296,29 @@ pub fn availability(accelerator: &'static Accelerator) -> Availability {
             }
         }
     };
+    if let Some(known) = cell.get() {
+        return known.clone();
+    }
+    let missing = |why: &str| Availability::Missing { why: why.into(), help: String::new() };
+    let (is_nested, is_running) =
+        RUNNING_PROBES.with_borrow(|running| (!running.is_empty(), running.iter().any(|a| std::ptr::eq(*a, accelerator))));
+    if is_running {
+        return missing("its probe is running");
+    }
+    let _lock = (!is_nested).then(|| PROBE_LOCK.lock().unwrap_or_else(|e| e.into_inner()));
     cell.get_or_init(|| {
-        std::panic::catch_unwind(accelerator.probe)
-            .unwrap_or_else(|_| Availability::Missing { why: "its probe panicked".into(), help: String::new() })
+        RUNNING_PROBES.with_borrow_mut(|running| running.push(accelerator));
+        let result = std::panic::catch_unwind(accelerator.probe).unwrap_or_else(|_| missing("its probe panicked"));
+        RUNNING_PROBES.with_borrow_mut(|running| running.pop());
+        CACHED_CHAINS.set((0, None)); // chains that this thread has built during the probe lack the accelerator
+        result
     })
     .clone()
+}
+
+/// Returns whether this thread runs the probe of an accelerator.
+fn is_probing() -> bool {
+    RUNNING_PROBES.with_borrow(|running| !running.is_empty())
 }
 
 fn is_ready(accelerator: &'static Accelerator) -> bool {
@@ -435,7 +460,7 @@ pub fn decline_unless_order_is_set(otherwise: &'static str) -> std::result::Resu
 }
 
 /// Returns the chains of accelerators for `order`, or for the default order if `order` is `None`. They are built once and kept for the life
-/// of the process.
+/// of the process. Only probes of accelerators build chains anew.
 fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorChains> {
     loop {
         if let Some(chains) = with_registry_state(|s| s.chains.get(&order).copied()) {
@@ -443,6 +468,9 @@ fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorCh
         }
         let generation = REGISTRY_GENERATION.load(Ordering::Acquire);
         let chains: &'static AcceleratorChains = Box::leak(Box::new(build_chains(order.as_deref())?));
+        if is_probing() {
+            return Ok(chains); // not cached, because the chains lack the accelerators whose probes are running
+        }
         // The chains are not cached if the registry has changed since `generation` was read: they may lack a new accelerator.
         with_registry_state(|s| {
             if REGISTRY_GENERATION.load(Ordering::Acquire) == generation {
