@@ -1,10 +1,11 @@
 //! Operation chaining and launch caches change neither values nor `explain` nor the accelerators that serve a call.
 
+use cuprum_core::buffer::HostBuffer;
 use cuprum_core::call;
 use cuprum_core::ops::elementwise::SQUARE;
 use cuprum_core::{
-    Accelerator, Array, Availability, Call, DType, Family, Kernel, NdArray, Outcome, Result, Work, add, arange, decline, explain, register,
-    s, where_, with_accelerators, with_fusion,
+    Accelerator, Array, Availability, Call, DType, DTypeSet, Error, Family, Kernel, Layout, NdArray, Outcome, Result, StoredArray, Work,
+    add, arange, decline, explain, register, registry, s, where_, with_accelerators, with_fusion,
 };
 
 use cuprum_backend_cpu as _;
@@ -153,7 +154,7 @@ fn sevens(call: &Call) -> Result<Outcome> {
         decline!("not uint16");
     }
     let values = vec![7u16; call.outputs[0].layout.size()];
-    call.done_with_buffers([std::sync::Arc::new(cuprum_core::buffer::HostBuffer::from_slice(&values)?) as _])
+    call.done_with_buffers([std::sync::Arc::new(HostBuffer::from_slice(&values)?) as _])
 }
 
 #[test]
@@ -172,4 +173,51 @@ fn cached_expressions_follow_changes_of_order() {
     let floats = iota(10);
     let (value, records) = with_accelerators("sevens", || explain(|| values(&floats.square().unwrap())[3])).unwrap();
     assert_eq!((value, records[0].declined.len()), (9.0, 1), "declined, then served by the base");
+}
+
+/// An accelerator whose kernel returns outputs of another dtype or shape than the call requests.
+static LIAR: Accelerator = Accelerator {
+    name: "liar",
+    device: "cpu",
+    rank: 201,
+    summary: "liar",
+    probe: || Availability::Ready(String::new()),
+    kernels: &[Kernel::new(Family::Map, lie).ops(&[SQUARE]).dtypes(DTypeSet::of(&[DType::I8, DType::I16]))],
+    base: None,
+};
+
+fn lie(call: &Call) -> Result<Outcome> {
+    let (dtype, n) = if call.inputs[0].dtype() == DType::I8 { (DType::I64, 3) } else { (DType::I16, 2) };
+    let zeros = std::sync::Arc::new(HostBuffer::zeroed(64)?);
+    Ok(Outcome::Done([StoredArray::new(dtype, Layout::contiguous(&[n])?, zeros)?].into_iter().collect()))
+}
+
+#[test]
+fn outputs_of_a_wrong_dtype_or_shape_are_errors() {
+    register(&LIAR).unwrap();
+    for dtype in [DType::I8, DType::I16] {
+        let a = iota(3).astype(dtype).unwrap().eval().unwrap().clone();
+        let error = with_accelerators("liar", || a.square().unwrap().eval().map(|_| ()).unwrap_err()).unwrap();
+        assert!(matches!(error, Error::Backend { .. }) && error.to_string().contains("liar"), "{error}");
+    }
+}
+
+/// An accelerator whose probe computes a sum.
+static SELF_TEST: Accelerator = Accelerator {
+    name: "self-test",
+    device: "cpu",
+    rank: 202,
+    summary: "self-test",
+    probe: || Availability::Ready(format!("{}", iota(4).sum(()).unwrap().item().unwrap())),
+    kernels: &[Kernel::new(Family::Map, sevens).ops(&[SQUARE])],
+    base: None,
+};
+
+#[test]
+fn a_probe_may_use_arrays() {
+    register(&SELF_TEST).unwrap();
+    let a = iota(3).astype(DType::U16).unwrap().eval().unwrap().clone();
+    let (value, records) = with_accelerators("self-test", || explain(|| a.square().unwrap().to_vec::<u16>().unwrap()[2])).unwrap();
+    assert_eq!((value, records[0].served_by), (7, Some("self-test")));
+    assert_eq!(registry::availability(&SELF_TEST), Availability::Ready("6.0".into()));
 }

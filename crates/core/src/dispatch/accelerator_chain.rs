@@ -9,7 +9,7 @@ use super::explain::{linear_solve_hint, push_explain_record};
 use super::record::{CallRecord, dtypes, shapes};
 use super::trace;
 use crate::array::{Array, StoredArray};
-use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, Reason, wants_reasons};
+use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, Reason, Sparse, Work, wants_reasons};
 use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -135,6 +135,7 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
     }
     match run_kernel(call, entry)? {
         Outcome::Done(outputs) => {
+            check_outputs(call, &outputs, entry)?;
             (state.served_by, state.outputs) = (Some(entry.accelerator.name), outputs);
             Ok(true)
         }
@@ -144,6 +145,27 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
             Ok(false)
         }
     }
+}
+
+/// Returns an error if the outputs of a kernel differ in number, dtype or shape from those that `call` requests.
+#[inline]
+fn check_outputs(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Result<()> {
+    // These kernels determine the extents.
+    let has_any_shape = matches!(call.work, Work::Select(_) | Work::Custom(_) | Work::Sparse(Sparse::Product { .. }));
+    let matches_spec = |(output, spec): (&StoredArray, &OutputSpec)| {
+        output.dtype() == spec.dtype && (has_any_shape || output.layout().shape() == spec.layout.shape())
+    };
+    if outputs.len() == call.outputs.len() && outputs.iter().zip(call.outputs).all(matches_spec) {
+        return Ok(());
+    }
+    Err(wrong_outputs_error(call, outputs, entry))
+}
+
+#[cold]
+fn wrong_outputs_error(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Error {
+    let returned: Vec<_> = outputs.iter().map(|a| (a.dtype(), a.shape())).collect();
+    let requested: Vec<_> = call.outputs.iter().map(|o| (o.dtype, o.layout.shape())).collect();
+    Error::backend(entry.accelerator.name, call.op.name(), format!("a kernel returned {returned:?}; the call needs {requested:?}"))
 }
 
 /// Runs the kernel of `entry`. The caller has checked that the kernel declares the operations and dtypes of `call`.
