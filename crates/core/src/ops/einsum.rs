@@ -21,9 +21,12 @@ fn einsum_from_args(args: &Args) -> Result<Value> {
     einsum(args.str("subscripts")?, operands?).map(Value::Array)
 }
 
-/// Parsed subscripts: a mode for each axis of each operand and of the output, and the extent of each mode.
+/// Parsed subscripts: the modes of each operand and of the output, and the extent of each mode.
 struct Subscripts {
+    /// A mode for each axis of each operand, except for its stretched axes.
     inputs: Vec<SmallVec<[Mode; 6]>>,
+    /// The axes of each operand that broadcasting would stretch: extent 1 for a mode of another extent. They are no factor of the products.
+    stretched: Vec<Dims>,
     output: SmallVec<[Mode; 6]>,
     extents: Dims,
 }
@@ -141,7 +144,13 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
             }
         }
     }
-    Ok(Subscripts { inputs, output, extents })
+    let mut stretched = Vec::with_capacity(inputs.len());
+    for (modes, a) in inputs.iter_mut().zip(operands) {
+        let axes: Dims = (0..modes.len()).filter(|&axis| a.shape()[axis] == 1 && extents[modes[axis] as usize] != 1).collect();
+        *modes = (0..modes.len()).filter(|axis| !axes.contains(axis)).map(|axis| modes[axis]).collect();
+        stretched.push(axes);
+    }
+    Ok(Subscripts { inputs, stretched, output, extents })
 }
 
 /// Evaluates Einstein summation over one or more operands (`numpy.einsum`).
@@ -175,10 +184,13 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     if operands.is_empty() {
         return Err(Error::value("einsum", "at least one operand is needed"));
     }
-    let Subscripts { inputs, output, extents } = parse(subscripts, operands)?;
+    let Subscripts { inputs, stretched, output, extents } = parse(subscripts, operands)?;
     let dtype = DType::promote_all(operands.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
-    let promoted = |(a, modes): (&&NdArray, _)| Ok(LabeledOperand { array: a.astype(dtype)?, modes });
-    let mut terms: Vec<LabeledOperand> = operands.iter().zip(inputs).map(promoted).collect::<Result<_>>()?;
+    let promoted = |((a, modes), stretched): ((&&NdArray, _), Dims)| {
+        let a = if stretched.is_empty() { (*a).clone() } else { a.squeeze(&stretched[..])? };
+        Ok(LabeledOperand { array: a.astype(dtype)?, modes })
+    };
+    let mut terms: Vec<LabeledOperand> = operands.iter().zip(inputs).zip(stretched).map(promoted).collect::<Result<_>>()?;
     let mut modes: Vec<SmallVec<[Mode; 6]>> = terms.iter().map(|term| term.modes.clone()).collect();
     while terms.len() > 1 {
         let (i, j) = choose_greedy_pair(&modes, &output, &extents);
@@ -333,7 +345,7 @@ pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdA
         if operands.is_empty() {
             return Err(Error::value("einsum_path", "at least one operand is needed"));
         }
-        let Subscripts { inputs: mut terms, output, extents } = parse(subscripts, operands)?;
+        let Subscripts { inputs: mut terms, output, extents, .. } = parse(subscripts, operands)?;
         let all: Vec<Mode> = terms.iter().flatten().copied().collect();
         // Each index combination takes a multiplication for each factor after the first, and an addition if an index is summed.
         let cost = |a: &[Mode], b: &[Mode], factors: usize, kept: &[Mode]| {
