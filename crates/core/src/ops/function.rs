@@ -131,6 +131,9 @@ impl Function {
                 let Some(value) = args.get(name).cloned() else { continue };
                 let (from, converted) = match value.operand(self.name)? {
                     Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
+                    Operand::Scalar(s) if casting == "equiv" => {
+                        (s.default_dtype(), NdArray::scalar_as(s.checked_for(self.name, dtype)?, dtype)?)
+                    }
                     Operand::Scalar(s) => (s.weak_promote(dtype), NdArray::scalar_as(s.checked_for(self.name, dtype)?, dtype)?),
                 };
                 if !can_cast(from, dtype)? {
@@ -204,8 +207,15 @@ impl Function {
         let rule = Op::by_name(self.name).filter(converts).and_then(|op| op.0.rule);
         // The call itself reports operands without a common dtype.
         let Some(Ok(signature)) = rule.map(|rule| rule.resolve_dtypes(self.name, &types)) else { return Ok(()) };
+        // The rule 'no' ignores Python's ints, floats and complex numbers, and comparisons take every Python int, as in NumPy.
+        let is_comparison_of_ints = rule == Some(TypeRule::Compare) && signature.args[0].is_int();
+        let dtype_of = |argument: &ArgumentType| match *argument {
+            ArgumentType::Array(dtype) => Some(dtype),
+            ArgumentType::Weak(Scalar::Bool(_)) => Some(DType::Bool),
+            ArgumentType::Weak(number) => (casting == "equiv" && !is_comparison_of_ints).then(|| number.default_dtype()),
+        };
         for (from, to) in types.iter().zip(signature.args) {
-            if let ArgumentType::Array(from) = *from
+            if let Some(from) = dtype_of(from)
                 && from != to
             {
                 let message = format!("cannot convert an operand from {from} to {to} by the rule '{casting}'");
