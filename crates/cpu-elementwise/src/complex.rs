@@ -162,7 +162,29 @@ fn power(a: C, b: C) -> C {
         }
         return if b.re < 0.0 { C::new(1.0, 0.0).divide(result) } else { result };
     }
-    ComplexMath::exponential(b * ComplexMath::logarithm(a))
+    ComplexMath::exponential(multiply_with_infinities(b, ComplexMath::logarithm(a)))
+}
+
+/// Returns `a * b` by Annex G of C99: where both parts of the plain product are NaN although a factor or a partial product is infinite, the
+/// result is infinite. NumPy's power multiplies so.
+fn multiply_with_infinities(a: C, b: C) -> C {
+    let product = a * b;
+    if !(product.re.is_nan() && product.im.is_nan()) {
+        return product;
+    }
+    let is_infinite = |z: C| z.re.is_infinite() || z.im.is_infinite();
+    let direction = |z: C| z.map_parts(|x| (x.is_infinite() as u8 as f64).copysign(x));
+    let without_nan = |z: C| z.map_parts(|x| if x.is_nan() { 0f64.copysign(x) } else { x });
+    let (a, b) = match (is_infinite(a), is_infinite(b)) {
+        (true, true) => (direction(a), direction(b)),
+        (true, false) => (direction(a), without_nan(b)),
+        (false, true) => (without_nan(a), direction(b)),
+        (false, false) if [a.re * b.re, a.im * b.im, a.re * b.im, a.im * b.re].iter().any(|x| x.is_infinite()) => {
+            (without_nan(a), without_nan(b))
+        }
+        (false, false) => return product,
+    };
+    (a * b).map_parts(|x| f64::INFINITY * x)
 }
 
 /// Returns `a * a` rounded, and the rounding error of that square.

@@ -184,6 +184,19 @@ __device__ inline c128 acosh(c128 z) {
 __device__ inline c128 atan(c128 z) { return over_i(atanh(times_i(z))); }
 __device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
 
+// The product of Annex G of C99: where both parts of the plain product are NaN although a factor or a partial product is infinite, the result
+// is infinite.
+__device__ inline c128 multiply_with_infinities(c128 a, c128 b) {
+    const c128 product = multiply(a, b);
+    if (!(isnan(product.re) && isnan(product.im))) return product;
+    const bool of_a = isinf(a), of_b = isinf(b);
+    if (!of_a && !of_b && !isinf(a.re * b.re) && !isinf(a.im * b.im) && !isinf(a.re * b.im) && !isinf(a.im * b.re)) return product;
+    // The direction of an infinite factor; other factors without NaN.
+    auto part = [](f64 x, bool infinite) { return infinite ? copysign(isinf(x) ? 1.0 : 0.0, x) : isnan(x) ? copysign(0.0, x) : x; };
+    const c128 p = multiply(c128(part(a.re, of_a), part(a.im, of_a)), c128(part(b.re, of_b), part(b.im, of_b)));
+    return c128(infinity() * p.re, infinity() * p.im);
+}
+
 // Complex power as in NumPy's npy_cpow: e^(b log a), with special cases for powers of 0 and for small integer exponents. The product of an
 // integer power starts with 1 unless the exponent is 1, 2 or 3, because 1 times an infinite number may contain a NaN.
 __device__ __noinline__ inline c128 power(c128 a, c128 b) {
@@ -204,7 +217,7 @@ __device__ __noinline__ inline c128 power(c128 a, c128 b) {
         }
         return b.re < 0 ? divide(c128(1, 0), result) : result;
     }
-    return exp(multiply(b, log(a)));
+    return exp(multiply_with_infinities(b, log(a)));
 }
 
 #define CUPRUM_THROUGH_C128(name) \
