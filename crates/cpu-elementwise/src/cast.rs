@@ -86,18 +86,49 @@ impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
     }
 }
 
-/// Converts float64, or the real part of complex128 (element type `S`), to float32 by rounding to odd. Rounding that result to a 16-bit
-/// float then gives the nearest 16-bit float, despite two roundings.
+/// Converts float64, the real part of complex128, or integers of 32 and 64 bits (element type `S`) to float32 by rounding to odd. Rounding
+/// that result to a 16-bit float then gives the nearest 16-bit float, despite two roundings.
 struct RoundToOddF32<S>(std::marker::PhantomData<S>);
 
-impl<S: Element + Cast<f64>> Unary for RoundToOddF32<S> {
+impl<S: Element + ToOddF64> Unary for RoundToOddF32<S> {
     type In = S;
     type Out = f32;
     #[inline(always)]
     fn apply<I: Isa>(a: S) -> f32 {
-        round_to_odd_f32(a.cast())
+        round_to_odd_f32(a.to_odd_f64())
     }
 }
+
+/// Conversion to float64 such that rounding the result to odd, to float32, is the same as rounding `self` to odd.
+trait ToOddF64: Cast<f64> {
+    #[inline(always)]
+    fn to_odd_f64(self) -> f64
+    where
+        Self: Sized,
+    {
+        self.cast()
+    }
+}
+impl ToOddF64 for f64 {}
+impl ToOddF64 for Complex<f64> {}
+impl ToOddF64 for i32 {}
+impl ToOddF64 for u32 {}
+
+macro_rules! wide_ints {
+    ($($t:ty),*) => {$(
+        impl ToOddF64 for $t {
+            /// Rounds integers that do not fit the 53 bits of a float64 to a multiple of 2^11: to the odd multiple if they are inexact.
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn to_odd_f64(self) -> f64 {
+                let is_wide = self >= 1 << 53 || self < 0 && self <= (1 as $t << 53).wrapping_neg();
+                let rounded = self & !0x7ff | ((self & 0x7ff != 0) as $t) << 11;
+                (if is_wide { rounded } else { self }) as f64
+            }
+        }
+    )*};
+}
+wide_ints!(i64, u64);
 
 macro_rules! table {
     ($from:expr, $to:expr; $($s:ty => ($($d:ty),*);)*) => {
@@ -119,12 +150,17 @@ fn shared_loop_dtypes(from: DType, to: DType) -> (DType, DType) {
 }
 
 /// Returns the loop that converts elements of `from` to `to`, or `None` if there is none. 16-bit floats, as argument or result, use the
-/// loop for float32. From float64 and complex128 to a 16-bit float, that loop rounds to odd (`RoundToOddF32`).
+/// loop for float32. From float64 and complex128 to a 16-bit float, and from wide integers to bfloat16, that loop rounds to odd
+/// (`RoundToOddF32`). Integers to float16 need no such loop: float32 holds all integers that float16 does not round to infinity.
 pub fn select_conversion(from: DType, to: DType) -> Option<SelectedKernel> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {
         DType::F64 if is_half(to) => Some(unary_kernel::<RoundToOddF32<f64>>()),
         DType::C128 if is_half(to) => Some(unary_kernel::<RoundToOddF32<Complex<f64>>>()),
+        DType::I32 if to == DType::BF16 => Some(unary_kernel::<RoundToOddF32<i32>>()),
+        DType::I64 if to == DType::BF16 => Some(unary_kernel::<RoundToOddF32<i64>>()),
+        DType::U32 if to == DType::BF16 => Some(unary_kernel::<RoundToOddF32<u32>>()),
+        DType::U64 if to == DType::BF16 => Some(unary_kernel::<RoundToOddF32<u64>>()),
         _ => {
             let (from, to) = (wide(from), wide(to));
             let (source, target) = shared_loop_dtypes(from, to);
@@ -151,7 +187,8 @@ pub fn select_conversion(from: DType, to: DType) -> Option<SelectedKernel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cuprum_core::{Scalar, with_dtype};
+    use crate::half::narrow;
+    use cuprum_core::{Scalar, bf16, with_dtype};
     use cuprum_cpu_base::views::{Elements, ElementsMut, scalar_as};
 
     const EXACT: [DType; 9] = [DType::Bool, DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
@@ -169,6 +206,23 @@ mod tests {
                 let expected = scalars.map(|scalar| scalar_as::<D>(back(scalar_as::<S>(scalar))));
                 assert_eq!(converted, expected, "{from} to {to}");
             }));
+        }
+    }
+
+    #[test]
+    fn integers_round_to_bfloat16_once() {
+        for (from, bits) in [(DType::I32, 31), (DType::U32, 32), (DType::I64, 63), (DType::U64, 64)] {
+            let selected = select_conversion(from, DType::BF16).unwrap();
+            let (power, half) = (1i128 << (bits - 1), 1i128 << (bits - 9));
+            let numbers = [power, power + half - 1, power + half, power + half + 1, 257, -(power + half + 1), -257];
+            let expected = [power, power, power, power + 2 * half, 256, -(power + 2 * half), -256];
+            let count = if from == DType::I32 || from == DType::I64 { 7 } else { 5 };
+            with_dtype!(from, S => {
+                let (values, mut floats, mut rounded) = (numbers.map(|n| scalar_as::<S>(n.into())), [0f32; 7], [bf16::ZERO; 7]);
+                (selected.kernel)(&[Elements::of(&values)], ElementsMut::of(&mut floats));
+                narrow(&floats, ElementsMut::of(&mut rounded));
+                assert_eq!(rounded[..count].iter().map(|x| x.to_f64()).collect::<Vec<_>>(), expected[..count].iter().map(|&n| n as f64).collect::<Vec<_>>(), "{from}");
+            });
         }
     }
 

@@ -38,6 +38,10 @@ fn functions_by_name_prefix_and_alias() {
         ("concatenate((f, f[:1])), np.concatenate((a, a), axis=None).shape", "(array([1., 4., 9., 1.], dtype=float32), (24,))"),
         ("stack([f, f], axis=1).shape, vstack((f, f)).shape, hstack((f, f)).shape, hstack((a, a)).shape", "((3, 2), (2, 3), (6,), (3, 8))"),
         ("einsum('ij,kj->ik', a, a).shape, tensordot(a, a, axes=([1], [1])).shape", "((3, 3), (3, 3))"),
+        ("einsum('i,ij,j->', ones(2), ones((1, 3)), ones(3))", "array(6.)"),
+        ("einsum('...,...i,i->...', ones((1, 2)), ones((3, 1, 2)), ones(2)).shape", "(3, 2)"),
+        ("einsum('i,j,m,ilj->m', ones(2), ones(3), ones(1), ones((1, 1, 3)))", "array([6.])"),
+        ("einsum('ij,j,jk->ik', ones((2, 1)), ones(3), ones((1, 2))).ravel()", "array([3., 3., 3., 3.])"),
         ("matrix_transpose(a).shape, a.mT.shape, a.T.shape, transpose(a, (0, 1)).shape", "((4, 3), (4, 3), (4, 3), (3, 4))"),
         ("flipud(a)[0, 0], fliplr(a)[0, 0]", "(array(8.), array(3.))"),
         (
@@ -76,6 +80,11 @@ fn powers_with_scalar_exponents() {
             "(array([nan, -0.], dtype=float16), array([inf,  0.], dtype=float16))",
         ),
         ("x = array([-4+0j]); x ** 0.5, pow(x, 0.5), x ** -1", "(array([0.+2.j]), array([0.+2.j]), array([-0.25-0.j]))"),
+        ("array([complex(-inf, nan)]) ** (1+1j), array([complex(inf, 0)]) ** complex(-inf, -inf)", "(array([inf+nanj]), array([0.-0.j]))"),
+        (
+            "x = 2**30 + 2**22 + 1; array([x, -x], 'i4').astype('bfloat16').astype('f8') / 2**23, array([x], 'u8').astype('bfloat16') == x + 2**22 - 1",
+            "(array([ 129., -129.]), array([ True]))",
+        ),
         ("b ** 2, power(b, 2), np.pow(b, 2)", "(array([1, 0, 1], dtype=int8), array([1, 0, 1]), array([1, 0, 1]))"),
         (
             "b.conj(), conj(b), np.conjugate(b)",

@@ -60,6 +60,15 @@ struct bf16 {
     // The double is first rounded to float by "round to odd", which keeps inexactness in the last bit. The final rounding to bf16
     // is then correct.
     __device__ explicit bf16(f64 x) : bf16(round_to_odd(x)) {}
+    // Integers that float does not hold are rounded to odd in the same way.
+    template <class Int> __device__ static bf16 from_wide_int(Int x) {
+        f32 toward_zero;
+        if constexpr (is_same<Int, i32>) toward_zero = __int2float_rz(x);
+        else if constexpr (is_same<Int, u32>) toward_zero = __uint2float_rz(x);
+        else if constexpr (is_same<Int, i64>) toward_zero = __ll2float_rz(x);
+        else toward_zero = __ull2float_rz(x);
+        return bf16(static_cast<Int>(toward_zero) == x ? toward_zero : __uint_as_float(__float_as_uint(toward_zero) | 1u));
+    }
     __device__ explicit operator f32() const { return __uint_as_float(static_cast<u32>(bits) << 16); }
 
 private:
@@ -146,6 +155,7 @@ template <class To, class From> __device__ inline To cast(From x) {
     else if constexpr (is_same<To, bool>) return x != 0;
     else if constexpr (is_half<To>) {
         if constexpr (is_same<From, f64>) return To(x);
+        else if constexpr (is_same<To, bf16> && is_int<From> && sizeof(From) >= 4) return bf16::from_wide_int(x);
         else return To(static_cast<f32>(x));
     }
     else if constexpr (is_int<To> && is_float<From>) return float_to_int<To>(x);
