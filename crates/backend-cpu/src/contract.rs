@@ -23,6 +23,8 @@ use self::floats::multiply_floats;
 use self::product_batch::{MatrixProduct, ProductBatch, check_bounds};
 use crate::copy::copy;
 
+/// Maximum ratio of converted 16-bit floats to elements of the operand, above which the operand is copied before the conversion.
+const MAX_CONVERTED_PER_ELEMENT: usize = 4;
 /// Number of elements that one task converts when a 16-bit float array is converted to float32.
 const CONVERSION_TASK_ELEMENTS: usize = 1 << 14;
 
@@ -46,12 +48,22 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done_with_buffers([output.finish()])
 }
 
-/// Returns the 16-bit float `array` converted to float32. If `array` is C-contiguous, only its elements are converted. If not, the whole
-/// buffer is converted and the strides are kept.
+/// Returns the 16-bit float `array` converted to float32. Keeps the strides, and converts the whole range of the buffer that the layout
+/// covers. If that range is much larger than the array, converts a copy in C order instead.
 fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArray> {
-    let dense = array.layout().is_c_contiguous();
-    let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
-    let layout = if dense { Layout::contiguous(array.shape())? } else { array.layout().clone() };
+    let range = |array: &StoredArray| {
+        let (low, high) = array.layout().buffer_range();
+        (low as usize, (high - low) as usize)
+    };
+    let packed;
+    let mut source = array;
+    if range(array).1 > array.size().saturating_mul(MAX_CONVERTED_PER_ELEMENT) {
+        packed = copy_to_layout(call, array, &Layout::contiguous(array.shape())?)?;
+        source = &packed;
+    }
+    let (start, len) = range(source);
+    let values = Elements::buffer(source)?.slice(start, len);
+    let layout = source.layout().with_offset(source.layout().offset() - start);
     let mut wide = Output::scratch(call, DType::F32, values.len())?;
     let parts = wide.elements_mut()?.chunks(CONVERSION_TASK_ELEMENTS).enumerate();
     threads::for_each(
@@ -120,4 +132,32 @@ fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: Elem
         half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cuprum_core::buffer::HostBuffer;
+    use cuprum_core::ops::contract::DOT;
+    use cuprum_core::{Device, Stream, f16};
+
+    use super::*;
+
+    #[test]
+    fn only_the_range_of_a_strided_half_operand_is_converted() -> Result<()> {
+        let buffer = Arc::new(HostBuffer::from_slice(&(0..1000u16).map(|n| f16::from_f32(n.into())).collect::<Vec<_>>())?);
+        let plan = ContractPlan::new(&[0], &[0], &[], &[4]);
+        let (device, work) = (Device::CPU, Work::Contract(call::Contract { plan: &plan }));
+        let call = Call { op: DOT, device, stream: Stream::current(device), inputs: &[], outputs: &[], work };
+        for (stride, offset, converted) in [(2, 10, 7), (-2, 500, 7), (0, 3, 1), (200, 1, 4), (1, 996, 4)] {
+            let array = StoredArray::new(DType::F16, Layout::strided(&[4], &[stride], offset)?, buffer.clone())?;
+            let wide = convert_half_to_float32(&call, &array)?;
+            let elements = Elements::buffer(&wide)?.typed::<f32>();
+            let at = |i: isize| elements[(wide.layout().offset() as isize + i * wide.layout().strides()[0]) as usize];
+            assert_eq!(elements.len(), converted);
+            assert_eq!([0, 1, 2, 3].map(at), [0, 1, 2, 3].map(|i| (offset as isize + i * stride) as f32));
+        }
+        Ok(())
+    }
 }
