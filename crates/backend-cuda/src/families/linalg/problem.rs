@@ -8,6 +8,7 @@ use cuprum_core::{Array, Call, DType, Layout, Linalg, Result, StoredArray};
 
 use crate::device;
 use crate::families::copy;
+use crate::families::linalg::team_kernels::MAX_TEAM_SIZE;
 
 /// Returns the failure that a kernel reports for a matrix without a result.
 pub(super) fn reported_failure(task: Linalg) -> LinAlgFailure {
@@ -33,7 +34,10 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// Returns the problem of `call`, or `None` if `max(m, n)^2` or `n * k` exceeds `i32::MAX`.
+    /// Maximum number of elements of a matrix. Loops over a matrix in steps of a team's threads, at most [`MAX_TEAM_SIZE`], count with i32.
+    const MAX_ELEMENTS: i32 = i32::MAX - MAX_TEAM_SIZE;
+
+    /// Returns the problem of `call`, or `None` if `max(m, n)^2` or `n * k` exceeds [`Problem::MAX_ELEMENTS`].
     pub fn new(call: &Call, task: Linalg) -> Option<Problem> {
         let a = call.inputs.first()?;
         let [batch @ .., m, n] = a.shape() else { return None };
@@ -45,7 +49,8 @@ impl Problem {
         let extent = |n: usize| i32::try_from(n).ok();
         let (m, n, k) = (extent(*m)?, extent(*n)?, extent(k)?);
         let most = m.max(n);
-        let fits = most.checked_mul(most).is_some() && n.checked_mul(k).is_some();
+        let fits = |rows: i32, columns: i32| rows.checked_mul(columns).is_some_and(|size| size <= Problem::MAX_ELEMENTS);
+        let fits = fits(most, most) && fits(n, k);
         fits.then(|| Problem { task, dtype: a.dtype(), count: batch.iter().product(), m, n, k })
     }
 }
@@ -60,4 +65,28 @@ pub(super) fn contiguous(call: &Call, array: &StoredArray) -> Result<StoredArray
     let copied = StoredArray::new(array.dtype(), layout, buffer as Arc<dyn Buffer>)?;
     copy::queue_copy(call, array, &copied)?;
     Ok(copied)
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::buffer::HostBuffer;
+    use cuprum_core::ops::linalg::SOLVE;
+    use cuprum_core::{Device, Stream, Work};
+
+    use super::*;
+
+    #[test]
+    fn loops_over_a_matrix_do_not_overflow() {
+        let is_taken = |k: i32| {
+            let array = |shape: [usize; 2]| {
+                let buffer = Arc::new(HostBuffer::zeroed(4).unwrap());
+                StoredArray::new(DType::F32, Layout::strided(&shape, &[0, 0], 0).unwrap(), buffer).unwrap()
+            };
+            let inputs = [array([1, 1]), array([1, k as usize])];
+            let (device, work) = (Device::CPU, Work::Linalg(Linalg::Solve));
+            let call = Call { op: SOLVE, device, stream: Stream::current(device), inputs: &inputs, outputs: &[], work };
+            Problem::new(&call, Linalg::Solve).is_some()
+        };
+        assert_eq!([100, i32::MAX - 512, i32::MAX - 511, i32::MAX].map(is_taken), [true, true, false, false]);
+    }
 }

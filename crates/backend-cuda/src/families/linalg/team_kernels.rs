@@ -16,6 +16,8 @@ static SOURCE: KernelSource =
 
 /// Maximum extent of a matrix that a single thread decomposes.
 const MAX_EXTENT_FOR_ONE_THREAD: i32 = 4;
+/// Maximum number of threads that decompose a matrix together.
+pub(super) const MAX_TEAM_SIZE: i32 = 512;
 /// Number of threads per block if each thread decomposes its own matrix.
 const THREADS_PER_BLOCK: u32 = 64;
 
@@ -60,7 +62,7 @@ impl Operation {
 fn team_size(problem: &Problem) -> u32 {
     let extent = problem.m.max(problem.n).max(problem.k);
     let sizes = [(MAX_EXTENT_FOR_ONE_THREAD, 1), (16, 32), (32, 64), (64, 128), (128, 256)];
-    sizes.into_iter().find(|(most, _)| extent <= *most).map_or(512, |(_, team)| team)
+    sizes.into_iter().find(|(most, _)| extent <= *most).map_or(MAX_TEAM_SIZE as u32, |(_, team)| team)
 }
 
 /// Returns the number of bytes of shared memory or workspace that one team of threads needs. This number is the sum of the allocations of
