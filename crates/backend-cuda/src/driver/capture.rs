@@ -134,7 +134,11 @@ impl Context {
         let stream = self.retry_out_of_memory(|| self.streams.take_capture_stream())?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: `stream` is an idle stream of this context, which is current.
-        check_result("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
+        let begun = check_result("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) });
+        if let Err(error) = begun {
+            self.streams.put_capture_stream(stream);
+            return Err(error);
+        }
         let (memory, kept) = (Mutex::default(), Mutex::default());
         let capture = Capture { context: self, stream, state: AtomicU8::new(CAPTURE_STATE_OPEN), memory, kept, fault };
         Ok(self.streams.add_capture(stream, Arc::new(capture)))

@@ -238,6 +238,7 @@ type Gemm64 = unsafe extern "C" fn(
 /// Function pointers of the cuBLAS library. C enums are passed as integers.
 struct CublasApi {
     create: unsafe extern "C" fn(*mut Handle) -> c_int,
+    destroy: unsafe extern "C" fn(Handle) -> c_int,
     set_stream: unsafe extern "C" fn(Handle, sys::CUstream) -> c_int,
     set_workspace: unsafe extern "C" fn(Handle, *mut c_void, usize) -> c_int,
     set_math_mode: unsafe extern "C" fn(Handle, c_int) -> c_int,
@@ -259,6 +260,7 @@ impl CublasApi {
         unsafe {
             Ok(CublasApi {
                 create: loaded.symbol("cublasCreate_v2")?,
+                destroy: loaded.symbol("cublasDestroy_v2")?,
                 set_stream: loaded.symbol("cublasSetStream_v2")?,
                 set_workspace: loaded.symbol("cublasSetWorkspace_v2")?,
                 set_math_mode: loaded.symbol("cublasSetMathMode")?,
@@ -357,10 +359,17 @@ impl Blas {
         })?;
         // The math mode is DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION (16), so that f16 and bf16 sums stay in f32 even if k is
         // split. SAFETY: `handle` was just created, and the flag is documented.
-        check_status("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
+        let made = check_status("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) });
         let mut version = 0;
-        // SAFETY: `handle` was just created, and the out-pointer `version` is a local.
-        check_status("cublasGetVersion", unsafe { (api.get_version)(handle, &mut version) })?;
+        let made = made.and_then(|()| {
+            // SAFETY: `handle` was just created, and the out-pointer `version` is a local.
+            check_status("cublasGetVersion", unsafe { (api.get_version)(handle, &mut version) })
+        });
+        if let Err(error) = made {
+            // SAFETY: `handle` was just created, and no work uses it.
+            unsafe { (api.destroy)(handle) };
+            return Err(error);
+        }
         let handle = Mutex::new(BlasHandle { handle, stream: None, workspaces: Vec::new() });
         Ok(Blas { api, context, handle, version: version.unsigned_abs() })
     }

@@ -65,7 +65,7 @@ struct SolverHandle {
 // SAFETY: cuSOLVER allows a handle to move between threads, and the mutex around the handle serialises its use.
 unsafe impl Send for SolverHandle {}
 
-/// The handles of a device by stream number. The handles are never closed.
+/// The handles of a device by stream number. The handles are never closed, except if their creation fails in a later step.
 #[derive(Default)]
 struct Handles(Mutex<BTreeMap<u32, &'static Mutex<SolverHandle>>>);
 
@@ -84,9 +84,21 @@ impl Handles {
             check_library_status(context, "cusolverDnCreate", unsafe { (api.create)(&mut handle) })
         })?;
         // SAFETY: the out-pointer is a local.
-        check_status("cusolverDnCreateParams", unsafe { (api.create_params)(&mut params) })?;
-        // SAFETY: the handle was just created, and the stream is of the current context.
-        check_status("cusolverDnSetStream", unsafe { (api.set_stream)(handle, context.stream()) })?;
+        let made = check_status("cusolverDnCreateParams", unsafe { (api.create_params)(&mut params) });
+        let made = made.and_then(|()| {
+            // SAFETY: the handle was just created, and the stream is of the current context.
+            check_status("cusolverDnSetStream", unsafe { (api.set_stream)(handle, context.stream()) })
+        });
+        if let Err(error) = made {
+            // SAFETY: the handle was just created, and so were the parameters unless they are null. No work uses them.
+            unsafe {
+                if !params.is_null() {
+                    (api.destroy_params)(params);
+                }
+                (api.destroy)(handle);
+            }
+            return Err(error);
+        }
         let made: &'static Mutex<SolverHandle> = Box::leak(Box::new(Mutex::new(SolverHandle { handle, params })));
         handles.insert(number, made);
         Ok(made)

@@ -215,7 +215,9 @@ pub(super) type Geev = unsafe extern "C" fn(
 /// Function pointers of the cuSOLVER library. C enums are passed as integers. Functions that an older version lacks are optional.
 pub(super) struct CusolverApi {
     pub create: unsafe extern "C" fn(*mut Handle) -> c_int,
+    pub destroy: unsafe extern "C" fn(Handle) -> c_int,
     pub create_params: unsafe extern "C" fn(*mut Params) -> c_int,
+    pub destroy_params: unsafe extern "C" fn(Params) -> c_int,
     pub set_stream: unsafe extern "C" fn(Handle, sys::CUstream) -> c_int,
     pub getrf: (GetrfSize, Getrf),
     pub getrs: Getrs,
@@ -249,7 +251,9 @@ impl CusolverApi {
         unsafe {
             Ok(CusolverApi {
                 create: loaded.symbol("cusolverDnCreate")?,
+                destroy: loaded.symbol("cusolverDnDestroy")?,
                 create_params: loaded.symbol("cusolverDnCreateParams")?,
+                destroy_params: loaded.symbol("cusolverDnDestroyParams")?,
                 set_stream: loaded.symbol("cusolverDnSetStream")?,
                 getrf: load_with_size(&loaded, "Xgetrf")?,
                 getrs: loaded.symbol("cusolverDnXgetrs")?,
