@@ -36,6 +36,7 @@ pub use coverage::{Coverage, coverage};
 use cuprum_core::call;
 pub use source::NVRTC_OPTIONS;
 
+use cuprum_backend_cuda::device;
 use cuprum_backend_cuda::user_kernels::REDUCTION_KERNEL;
 use cuprum_core::{Accelerator, Availability, Capability, Family, Kernel, Registration, Result, Work};
 
@@ -67,15 +68,15 @@ const PROGRAM_CAPABILITIES: &[Capability] = &[Capability::FusedTake, Capability:
 /// dtypes, so that each kernel declines with its own reason.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
-        Work::Segments(call::Segments { .. }) => segment::run_call(call),
-        _ => reduce::run_call(call),
+        Work::Segments(call::Segments { .. }) => device::run_operation(call, segment::run_call),
+        _ => device::run_operation(call, reduce::run_call),
     })
     .capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Custom, reduce::run_call).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run_call).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Select, select::run_call).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Histogram, histogram::run_call).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Sort, sort::run_call),
+    Kernel::new(Family::Custom, |call| device::run_operation(call, reduce::run_call)).ops(&[REDUCTION_KERNEL]),
+    Kernel::new(Family::Scan, |call| device::run_operation(call, scan::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Select, |call| device::run_operation(call, select::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Histogram, |call| device::run_operation(call, histogram::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Sort, |call| device::run_operation(call, sort::run_call)),
 ];
 
 fn probe() -> Availability {

@@ -12,7 +12,7 @@ use cuprum_core::{Accelerator, Availability, Capability, Device, DeviceProvider,
 use crate::collectives::NCCL;
 use crate::compile::libraries::Missing;
 use crate::compile::nvrtc::{Compiler, MIN_KERNEL_ARCH, format_capability};
-use crate::device::CudaDevice;
+use crate::device::{self, CudaDevice};
 use crate::driver::{self, DeviceInfo};
 use crate::families::{
     contract, copy, fft, fill, gather, histogram, linalg, map, random, reduce, rows, scan, scatter, search, segment, select, sort, sparse,
@@ -42,32 +42,44 @@ pub fn register() -> Result<()> {
 /// Capabilities of kernels that evaluate fused elementwise expressions: `take` inside an expression, and user-defined operations.
 const PROGRAM_CAPABILITIES: &[Capability] = &[FusedTake, UserDefined];
 
+/// A kernel function that runs `$run` by [`device::run_operation`].
+macro_rules! operation {
+    ($run:expr) => {
+        |call| device::run_operation(call, $run)
+    };
+}
+
 /// The kernels of the accelerator. A kernel whose `ops` are set serves only these operations of its family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, map::run_cached_call).capabilities(&[FusedTake, UserDefined, OutputRanges]).writes_targets(),
-    Kernel::new(Family::Fill, fill::run_call),
-    Kernel::new(Family::Copy, copy::run_call).writes_targets(),
-    Kernel::new(Family::Random, random::run_call),
+    Kernel::new(Family::Map, operation!(map::run_cached_call)).capabilities(&[FusedTake, UserDefined, OutputRanges]).writes_targets(),
+    Kernel::new(Family::Fill, operation!(fill::run_call)),
+    Kernel::new(Family::Copy, operation!(copy::run_call)).writes_targets(),
+    Kernel::new(Family::Random, operation!(random::run_call)),
     // The gather kernels run a `take` that is not part of a fused expression.
-    Kernel::new(Family::Gather, gather::run_call),
-    Kernel::new(Family::Scatter, scatter::run_call).capabilities(&[ReproducibleScatterSum, UnorderedScatterSum]).writes_targets(),
-    Kernel::new(Family::Contract, contract::run_call).capabilities(&[OverlappingWindows]),
-    Kernel::new(Family::Reduce, |call| match call.work {
-        Work::Segments(_) => segment::run_call(call),
-        _ => reduce::run_call(call),
-    })
+    Kernel::new(Family::Gather, operation!(gather::run_call)),
+    Kernel::new(Family::Scatter, operation!(scatter::run_call))
+        .capabilities(&[ReproducibleScatterSum, UnorderedScatterSum])
+        .writes_targets(),
+    Kernel::new(Family::Contract, operation!(contract::run_call)).capabilities(&[OverlappingWindows]),
+    Kernel::new(
+        Family::Reduce,
+        operation!(|call| match call.work {
+            Work::Segments(_) => segment::run_call(call),
+            _ => reduce::run_call(call),
+        }),
+    )
     .capabilities(&[FusedTake, UserDefined, Variance]),
-    Kernel::new(Family::Rows, rows::run_call).capabilities(&[FusedTake, UserDefined, RowPrograms]),
-    Kernel::new(Family::Custom, reduce::run_user_reduction).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run_call).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Sort, sort::segment_sort::run_call).ops(sort::segment_sort::SEGMENT_SORT_OPS),
-    Kernel::new(Family::Sort, sort::run_call),
-    Kernel::new(Family::Select, select::run_call).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Search, search::run_call),
-    Kernel::new(Family::Histogram, histogram::run_call).capabilities(PROGRAM_CAPABILITIES),
-    Kernel::new(Family::Sparse, sparse::run_call),
-    Kernel::new(Family::Linalg, linalg::run_call),
-    Kernel::new(Family::Fft, fft::run_call).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Rows, operation!(rows::run_call)).capabilities(&[FusedTake, UserDefined, RowPrograms]),
+    Kernel::new(Family::Custom, operation!(reduce::run_user_reduction)).ops(&[REDUCTION_KERNEL]),
+    Kernel::new(Family::Scan, operation!(scan::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Sort, operation!(sort::segment_sort::run_call)).ops(sort::segment_sort::SEGMENT_SORT_OPS),
+    Kernel::new(Family::Sort, operation!(sort::run_call)),
+    Kernel::new(Family::Select, operation!(select::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Search, operation!(search::run_call)),
+    Kernel::new(Family::Histogram, operation!(histogram::run_call)).capabilities(PROGRAM_CAPABILITIES),
+    Kernel::new(Family::Sparse, operation!(sparse::run_call)),
+    Kernel::new(Family::Linalg, operation!(linalg::run_call)),
+    Kernel::new(Family::Fft, operation!(fft::run_call)).capabilities(PROGRAM_CAPABILITIES),
 ];
 
 fn probe() -> Availability {

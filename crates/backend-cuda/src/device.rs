@@ -215,6 +215,12 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
     Ok(buffer)
 }
 
+/// Runs the kernel `run` on `call`. Later operations of the thread do not depend on the launches of a kernel that fails.
+#[inline]
+pub fn run_operation(call: &Call, run: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
+    fault::with_own_error_word(|| run(call))
+}
+
 /// Returns [`Outcome::Done`] with `buffers`, one for each output of `call`. The work that writes the buffers must be queued already.
 pub fn done_with_buffers(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();

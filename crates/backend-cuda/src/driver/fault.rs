@@ -23,6 +23,7 @@ mod tests;
 
 pub(in crate::driver) use error_word::LaunchErrorWord;
 pub(in crate::driver) use launch_dependencies::LaunchDependencies;
+pub use operation_faults::with_own_error_word;
 
 /// Fault code for an index out of bounds.
 pub const INDEX_OUT_OF_BOUNDS: u64 = 1;

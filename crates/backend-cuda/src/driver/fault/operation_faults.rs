@@ -12,6 +12,17 @@ use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::error::Result;
 
+/// Runs `operation` with an error word of its own. Operations that run afterwards do not depend on the error word, even if `operation`
+/// fails after a launch, and its own launches do not depend on the error word of an enclosing operation.
+#[inline]
+pub fn with_own_error_word<R>(operation: impl FnOnce() -> R) -> R {
+    let enclosing = PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten();
+    let result = operation();
+    let own = PREPARED_LAUNCH.try_with(|prepared| prepared.replace(enclosing));
+    drop(own); // after the borrow, because the destructor takes a lock
+    result
+}
+
 /// Removes and returns the error word of the launch that this thread prepared.
 fn take_prepared_error_word() -> Option<Arc<LaunchErrorWord>> {
     // The result is `None` if the thread is ending, because its thread-locals are then inaccessible.

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use super::INDEX_OUT_OF_BOUNDS;
 use super::error_word::{ErrorWord, FreeErrorWords, LaunchErrorWord, LaunchErrorWords, lock};
 use super::launch_dependencies::LaunchDependencies;
-use super::launch_ledger::{FaultTracker, LaunchLedger};
+use super::launch_ledger::{FaultTracker, LaunchLedger, PREPARED_LAUNCH};
+use super::with_own_error_word;
 use crate::error::{CudaError, Result};
 
 /// Returns four unused error words in host memory. The tests write faults to them in place of a device.
@@ -183,4 +184,24 @@ fn words_come_back_cleared() {
     drop(error_words);
     let again: Vec<_> = (0..4).map(|_| error_word(&free, false)).collect();
     assert!(again.iter().all(|error_word| error_word.find_fault().is_none()));
+}
+
+#[test]
+fn an_operation_leaves_no_error_word_to_later_operations() {
+    let free = free_words();
+    let prepare = |value: u64| {
+        let error_word = error_word(&free, false);
+        write(&error_word, value);
+        PREPARED_LAUNCH.replace(Some((0, 0, error_word)));
+    };
+    let prepared = || PREPARED_LAUNCH.with_borrow(|prepared| prepared.as_ref().and_then(|(.., word)| word.find_fault()).map(|f| f.value));
+    with_own_error_word(|| {
+        prepare(1);
+        with_own_error_word(|| {
+            assert_eq!(prepared(), None);
+            prepare(2);
+        });
+        assert_eq!(prepared(), Some(1));
+    });
+    assert_eq!(prepared(), None);
 }
