@@ -5,6 +5,8 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, Layout, NdArray, Operand, Result, equal, isnan, numpy, where_};
 
+use crate::common::result_dtype;
+
 fn nan_to_num_from_args(args: &Args) -> Result<Value> {
     nan_to_num(&args.array("x")?, Operand::from_args(args, "nan")?, args.operand_or_none("posinf")?, args.operand_or_none("neginf")?)
         .map(Value::Array)
@@ -13,12 +15,12 @@ fn nan_to_num_from_args(args: &Args) -> Result<Value> {
 /// Returns the array with NaN and infinities replaced by numbers (`numpy.nan_to_num`).
 ///
 /// Infinities become the largest and smallest finite number of the dtype, unless numbers are given. Complex parts are replaced
-/// separately. Integers and bool are unchanged. Results for real dtypes are deferred.
+/// separately, each by the same real number. Integers and bool are unchanged. Results for real dtypes are deferred.
 ///
 /// Passes over memory: one.
 ///
 /// # Errors
-/// Replacements that do not broadcast to the array.
+/// Replacements that are complex or do not broadcast to the array.
 ///
 /// # Examples
 /// ```
@@ -41,6 +43,9 @@ pub fn nan_to_num(x: &NdArray, nan: impl Into<Operand>, posinf: Option<Operand>,
     };
     let (posinf, neginf) = (posinf.unwrap_or(largest.into()), neginf.unwrap_or((-largest).into()));
     let nan = nan.into();
+    if result_dtype([&nan, &posinf, &neginf]).is_complex() {
+        return Err(Error::dtype("nan_to_num", "the replacements must be real", &[x.dtype()]));
+    }
     if !x.dtype().is_complex() {
         return replace_non_finite(x, &nan, &posinf, &neginf);
     }
@@ -51,7 +56,12 @@ pub fn nan_to_num(x: &NdArray, nan: impl Into<Operand>, posinf: Option<Operand>,
     shape.push(2);
     let parts = Layout::contiguous(&shape)?.with_offset(2 * stored.layout().offset());
     let parts = NdArray::from(StoredArray::new(x.dtype().real(), parts, stored.buffer().clone())?);
-    let replaced = replace_non_finite(&parts, &nan, &posinf, &neginf)?.contiguous()?.stored()?;
+    // Both parts of an element take the same element of an array of replacements.
+    let for_parts = |value: Operand| match value {
+        Operand::Array(a) => a.expand_dims(-1).map(Operand::from),
+        scalar => Ok(scalar),
+    };
+    let replaced = replace_non_finite(&parts, &for_parts(nan)?, &for_parts(posinf)?, &for_parts(neginf)?)?.contiguous()?.stored()?;
     let layout = Layout::contiguous(x.shape())?.with_offset(replaced.layout().offset() / 2);
     StoredArray::new(x.dtype(), layout, replaced.buffer().clone()).map(NdArray::from)
 }
