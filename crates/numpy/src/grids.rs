@@ -54,12 +54,18 @@ impl GridRange {
 
     /// Returns the number of values, and the distance between neighbouring values.
     fn count_and_step(&self) -> Result<(usize, Scalar)> {
-        let (start, stop) = (self.start.as_f64(), self.stop.as_f64());
+        // As in Python, the difference of two ints is exact.
+        let span = match [self.start, self.stop] {
+            [Scalar::Bool(_) | Scalar::Int(_), Scalar::Bool(_) | Scalar::Int(_)] => {
+                self.stop.as_int().zip(self.start.as_int()).map_or(f64::NAN, |(stop, start)| stop.saturating_sub(start) as f64)
+            }
+            [start, stop] => stop.as_f64() - start.as_f64(),
+        };
         match self.step {
             Step::Count(count) if count < 2 => Ok((count, Scalar::Float(1.0))),
-            Step::Count(count) => Ok((count, Scalar::Float((stop - start) / (count - 1) as f64))),
+            Step::Count(count) => Ok((count, Scalar::Float(span / (count - 1) as f64))),
             Step::Distance(step) => {
-                let count = ((stop - start) / step.as_f64()).ceil().max(0.0);
+                let count = (span / step.as_f64()).ceil().max(0.0);
                 if !count.is_finite() || count > isize::MAX as f64 {
                     return Err(Error::value("mgrid", "the number of values of a range is not finite"));
                 }

@@ -232,7 +232,8 @@ fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], val
             };
             let (extents, start): (Vec<usize>, Vec<usize>) = (0..shape.len()).map(extent).unzip();
             // As in NumPy, an integer wraps around in an unsigned dtype, but must be representable in a signed dtype.
-            let value = if array.dtype().kind() == Kind::Signed { value.checked_for(FUNCTION_NAME, array.dtype())? } else { value };
+            let is_checked = array.dtype().kind() == Kind::Signed && !matches!(value, Scalar::Complex(_));
+            let value = if is_checked { value.checked_element(FUNCTION_NAME, array.dtype())? } else { value };
             let value = with_device(array.device(), || NdArray::scalar_as(value, array.dtype()))?;
             parts.push((broadcast_to(&value, extents)?, start));
         }
@@ -395,12 +396,12 @@ impl PaddingSource {
 }
 
 impl Statistic {
-    /// Returns the statistic along `axis` in the array's dtype, with the axis kept as extent 1. Integers are rounded.
+    /// Returns the statistic along `axis` in the array's dtype, with the axis kept as extent 1. Means and medians of integers are rounded.
     fn of(self, a: &NdArray, axis: usize) -> Result<NdArray> {
         let over = over_axis(axis as isize).keepdims();
         let value = match self {
-            Statistic::Maximum => a.max(over)?,
-            Statistic::Minimum => a.min(over)?,
+            Statistic::Maximum => return a.max(over),
+            Statistic::Minimum => return a.min(over),
             Statistic::Mean => a.mean(over)?,
             Statistic::Median => median(a, over)?,
         };
