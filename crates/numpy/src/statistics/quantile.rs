@@ -3,8 +3,8 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    AxisOptions, DType, Error, NdArray, Operand, Result, Scalar, add, axis as over_axis, broadcast_to, divide, equal, greater_equal, isinf,
-    isnan, less, logical_and, logical_not, maximum, minimum, multiply, numpy, stack, subtract, where_,
+    AxisOptions, DType, Error, NdArray, Operand, Result, Scalar, add, axis as over_axis, broadcast_to, divide, equal, greater_equal,
+    isfinite, isnan, less, logical_and, logical_not, logical_or, maximum, minimum, multiply, numpy, stack, subtract, where_,
 };
 
 use crate::common::{filled, slice_axis};
@@ -327,8 +327,13 @@ fn weighted_quantile(
     let running = take_along_axis(&weights, &order, -1)?.cumsum(-1)?;
     let total = slice_axis(&running, running.ndim() - 1, -1, None, 1)?;
     let share = divide(&running, &total)?;
-    let has_no_total = isnan(&total)?.any(())?.item()?.as_bool() || equal(&total, 0)?.any(())?.item()?.as_bool();
-    if (has_no_total || isinf(&total)?.any(())?.item()?.as_bool()) && rule == NanRule::Propagate {
+    let mut has_no_total = logical_or(logical_not(isfinite(&total)?)?, equal(&total, 0)?)?;
+    if rule == NanRule::Omit && a.dtype().is_inexact() {
+        // The first of the sorted elements is NaN only in a row of NaN, which needs no weights.
+        let first = slice_axis(&sorted, sorted.ndim() - 1, 0, 1, 1)?;
+        has_no_total = logical_and(has_no_total, logical_not(isnan(first)?)?)?;
+    }
+    if has_no_total.any(())?.item()?.as_bool() {
         return Err(Error::value(op, "Weights included NaN, inf or were all zero."));
     }
     // Elements before the first positive weight have share 0. Share -1 makes every quantile skip them, including quantile 0.
