@@ -11,7 +11,7 @@ use crate::op::{Family, Op};
 use crate::ops::bin_rules::BinRule;
 use crate::ops::creation::{arange_as, full_on_device};
 use crate::ops::elementwise::{add, divide, greater_equal, logical_and, logical_or, multiply, subtract, where_};
-use crate::ops::manipulation::concat;
+use crate::ops::manipulation::{concat, stack};
 use crate::ops::search::{Side, is_non_decreasing};
 use crate::ops::value::{Args, Value};
 use crate::rounding::round_to_dtype;
@@ -116,13 +116,14 @@ enum EdgeKind {
 /// A bin includes its left edge, and the last bin also its right edge. NaN and values outside the bins are not counted. If the last
 /// edge is NaN, the last bin holds all values from its left edge on, NaN included.
 ///
-/// Counts are int64. With `weights`, of the shape of `a`, the result holds float64 sums of weights. With `density`, each count or sum is
-/// divided by the total over all bins and by the bin width. Computed edges have the dtype of `a` if it is inexact, else float64. The call
-/// waits for the device if it has to read values of `a` or of given edges.
+/// Counts are int64. With `weights`, of the shape of `a`, the result holds sums of weights in their dtype. They are computed in float64;
+/// integers between given edges are summed exactly, which takes a sort. With `density`, each count or sum is divided by the total over all
+/// bins and by the bin width. Computed edges have the dtype of `a` if it is inexact, else float64. The call waits for the device if it has
+/// to read values of `a` or of given edges.
 ///
 /// # Errors
-/// Complex values, edges or weights; zero bins; edges that decrease; a range that decreases, is not finite or is too narrow for
-/// the bins; weights of another shape; or arrays on different devices.
+/// Complex values or edges; zero bins; edges that decrease; a range that decreases, is not finite or is too narrow for the bins; weights of
+/// another shape; or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -210,30 +211,41 @@ fn check_rule_without_weights(op: Op, bins: &Bins, has_weights: bool) -> Result<
     Ok(())
 }
 
-/// Rejects weights that are on another device, of another shape, or complex.
+/// Rejects weights that are on another device or of another shape.
 fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
     super::common_device(op, a, weights)?;
     if weights.shape() != a.shape() {
         return Err(Error::shape(op.name(), "weights must have the shape of the values", &[a.shape(), weights.shape()]));
     }
-    if weights.dtype().is_complex() {
-        return Err(Error::dtype(op.name(), "weights must be real", &[weights.dtype()]));
-    }
     Ok(())
 }
 
-/// Returns, for each pair of consecutive edges, the sum of the weights of the values between them.
+/// Returns, for each pair of consecutive edges, the sum of the weights of the values between them, in the dtype of the weights.
 fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<NdArray> {
     check_weights(HISTOGRAM, a, weights)?;
-    let bins = edges.size() - 1;
+    let (bins, dtype) = (edges.size() - 1, weights.dtype());
     let after = edges.searchsorted(a, Side::Right)?;
     let mut inside = after.greater(0)?;
     if kind != EdgeKind::RisingToNan {
         inside = logical_and(&inside, a.less_equal(edges.index(s![-1])?)?)?;
     }
-    let bin = subtract(after.clip(1, bins as i64)?, 1)?;
-    let weights = where_(inside, weights.astype(DType::F64)?, 0.0)?;
-    count_bin_numbers(HISTOGRAM, &bin.ravel()?, Some(&weights.ravel()?), bins)
+    let bin = subtract(after.clip(1, bins as i64)?, 1)?.ravel()?;
+    let float_sums = |weights: &NdArray| {
+        let weights = where_(&inside, weights.astype(DType::F64)?, 0.0)?;
+        count_bin_numbers(HISTOGRAM, &bin, Some(&weights.ravel()?), bins)
+    };
+    if dtype.is_complex() {
+        let parts = stack(&[float_sums(&weights.real()?)?, float_sums(&weights.imag()?)?], -1)?;
+        return parts.view_as(DType::C128)?.reshape([bins])?.astype(dtype);
+    }
+    // NumPy sums integers between given edges in their dtype, and between computed edges in float64.
+    if dtype.is_int() && kind != EdgeKind::Even && bin.size() > 0 && bins > 0 {
+        return sum_weights_by_bin(&bin, &where_(&inside, weights, 0)?.ravel()?, bins)?.astype(dtype);
+    }
+    let sums = float_sums(weights)?;
+    // Sums of narrow integers wrap around. A conversion from float64 would saturate.
+    let sums = if dtype.is_int() && dtype.itemsize() < 8 { sums.astype(DType::I64)? } else { sums };
+    sums.astype(dtype)
 }
 
 /// Returns the number of occurrences of each bin in `numbers` (int64, below `bins`), or with `weights` the sum of the weights of each bin.
@@ -248,17 +260,18 @@ fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins:
     }
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } });
     match (super::dispatch_single_output(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
-        (Err(Error::Unsupported { .. }), Some(weights)) => sum_weights_by_bin(numbers, weights, bins),
+        (Err(Error::Unsupported { .. }), Some(weights)) => sum_weights_by_bin(numbers, &weights.astype(DType::F64)?, bins),
         (counts, _) => counts,
     }
 }
 
-/// Sums the weights of each bin on devices without a histogram kernel: sorts the weights by bin, then sums the segments of equal bins.
+/// Sums integer weights of each bin, or weights on devices without a histogram kernel: sorts the weights by bin, then sums the segments of
+/// equal bins.
 fn sum_weights_by_bin(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || arange_as(0, bins as i64 + 1, 1, DType::I64))?;
     let offsets = numbers.take(&order, 0)?.searchsorted(&bounds, Side::Left)?;
-    super::segments::segment_sum(&weights.astype(DType::F64)?.take(&order, 0)?, &offsets)
+    super::segments::segment_sum(&weights.take(&order, 0)?, &offsets)
 }
 
 /// # Histograms
@@ -383,6 +396,9 @@ pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Res
     }
     if let Some(weights) = weights {
         check_weights(BINCOUNT, x, weights)?;
+        if weights.dtype().is_complex() {
+            return Err(Error::dtype(name, "weights must be real", &[weights.dtype()]));
+        }
     }
     let (least, largest) = (x.min(())?.item()?.as_int().unwrap_or(0), x.max(())?.item()?.as_int().unwrap_or(0));
     if least < 0 {
