@@ -458,7 +458,7 @@ pub fn logspace(
 /// Returns samples that are evenly spaced on a logarithmic scale, a geometric progression (`numpy.geomspace`).
 ///
 /// `start` and `stop` are the ends: numbers, or arrays that broadcast. If both ends are negative, so are the samples. Complex ends give a
-/// progression through the complex plane.
+/// progression through the complex plane. The default dtype is float64, or complex128 for complex ends.
 ///
 /// Passes over memory: one, which writes the result. The call waits for the device, which compares the ends with 0.
 ///
@@ -487,10 +487,7 @@ pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("nu
         }
     }
     let ends = [Operand::from(&start), Operand::from(&stop), Operand::from(0.0)];
-    let mut dtype = result_dtype(&ends);
-    if let Some(requested) = spacing.dtype {
-        dtype = dtype.promote(requested);
-    }
+    let dtype = result_dtype(&ends).promote(spacing.dtype.unwrap_or(DType::F64));
     let (start, stop) = (start.astype(dtype)?, stop.astype(dtype)?);
     let sign = start.sign()?;
     let (first, last) = (divide(&start, &sign)?, divide(&stop, &sign)?);

@@ -72,7 +72,8 @@ fn arange_from_args(args: &Args) -> Result<Value> {
 fn linspace_from_args(args: &Args) -> Result<Value> {
     let num = args.int_or("num", 50)?;
     let num = usize::try_from(num).map_err(|_| Error::value(LINSPACE.name(), format!("number of samples, {num}, must be non-negative")))?;
-    let dtype = args.dtype("dtype")?.map_or_else(|| linspace_dtype(args), |d| Ok(Some(d)))?;
+    let natural = linspace_dtype(args)?;
+    let dtype = args.dtype("dtype")?.or(natural);
     let (start, stop) = (args.scalar("start")?, args.scalar("stop")?);
     let endpoint = args.bool_or("endpoint", true)?;
     let samples = create_from_args(args, || linspace_of_scalars(start, stop, num, endpoint, dtype))?;
@@ -80,8 +81,17 @@ fn linspace_from_args(args: &Args) -> Result<Value> {
         return Ok(samples);
     }
     let parts = if endpoint { num.saturating_sub(1) } else { num };
-    let step = if parts == 0 { Scalar::Float(f64::NAN) } else { linspace_step(start, stop, parts as f64) };
-    Ok(Value::tuple([samples, step.into()]))
+    let step = match natural {
+        _ if parts == 0 => Scalar::Float(f64::NAN).into(),
+        None => linspace_step(start, stop, parts as f64).into(),
+        // As in NumPy, the distance and the step are rounded to the dtype of the ends.
+        Some(natural) => {
+            let round = |number: Scalar| Scalar::from_bytes(natural, &number.to_bytes(natural));
+            let distance = round(linspace_step(round(start), round(stop), 1.0));
+            NdArray::scalar_as(linspace_step(0.into(), distance, parts as f64), natural)?.into()
+        }
+    };
+    Ok(Value::tuple([samples, step]))
 }
 
 fn eye_from_args(args: &Args) -> Result<Value> {

@@ -12,7 +12,8 @@ use crate::scalar::Scalar;
 
 /// `x1 * 2**x2`, elementwise with broadcasting (`numpy.ldexp`); the inverse of [`frexp`](crate::frexp).
 ///
-/// `x2` holds integers other than uint64. The result has the dtype of `x1`, where integers become floats. The result is rounded once, even
+/// `x2` holds integers other than uint64. The result has the dtype of `x1`, where integers become floats: an int beside an array `x2`
+/// becomes float16, as in NumPy. The result is rounded once, even
 /// if it is subnormal.
 ///
 /// # Errors
@@ -39,7 +40,12 @@ pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
     if exponents == DType::U64 || !(exponents.is_int() || exponents == DType::Bool) {
         return Err(Error::dtype(LDEXP.name(), "the exponents must be integers other than uint64; use astype", &[exponents]));
     }
-    let signature = TypeRule::Float.resolve_dtypes(LDEXP.name(), &[x1.arg_type()])?;
+    let operand = match (x1.arg_type(), x2.arg_type()) {
+        // As in NumPy, an int or bool beside an array takes the smallest float dtype, because the exponents have no part in it.
+        (ArgumentType::Weak(Scalar::Int(_) | Scalar::Bool(_)), ArgumentType::Array(_)) => ArgumentType::Array(DType::F16),
+        (operand, _) => operand,
+    };
+    let signature = TypeRule::Float.resolve_dtypes(LDEXP.name(), &[operand])?;
     // Weak ints are not checked: an int out of range of the float dtype becomes an infinity, as in an array.
     let dtype = signature.result;
     if dtype.itemsize() == 2 {
