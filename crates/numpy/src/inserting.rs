@@ -3,7 +3,7 @@
 //! The functions change their first argument: in place if nothing else uses its elements, otherwise in a copy. Other arrays that share
 //! these elements keep their values.
 
-use cuprum_core::function::{FromArgs, Indices};
+use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, numpy, remainder, where_};
@@ -41,7 +41,7 @@ fn flat_values(name: &'static str, a: &NdArray, values: Operand) -> Result<NdArr
 }
 
 /// Returns the argument `name`, values for elements of `dtype`. Numbers in a list must fit `dtype`, as a single number must.
-fn values_argument(args: &Args, name: &str, dtype: DType) -> Result<Operand> {
+pub(crate) fn values_argument(args: &Args, name: &str, dtype: DType) -> Result<Operand> {
     match args.get(name) {
         Some(list) if list.items().is_some() => list.array_as(args.op(), Some(dtype)).map(Operand::Array),
         _ => args.operand(name),
@@ -52,6 +52,27 @@ fn put_from_args(args: &Args) -> Result<Value> {
     let mut a = args.array("a")?;
     let values = values_argument(args, "v", a.dtype())?;
     put(&mut a, &args.indices("ind")?, values, Bounds::from_args(args, "mode")?)?;
+    Ok(Value::Array(a))
+}
+
+fn putmask_from_args(args: &Args) -> Result<Value> {
+    let mut a = args.array("a")?;
+    let values = values_argument(args, "values", a.dtype())?;
+    putmask(&mut a, &args.array("mask")?, values)?;
+    Ok(Value::Array(a))
+}
+
+fn place_from_args(args: &Args) -> Result<Value> {
+    let mut a = args.array("arr")?;
+    let values = values_argument(args, "vals", a.dtype())?;
+    place(&mut a, &args.array("mask")?, values)?;
+    Ok(Value::Array(a))
+}
+
+fn put_along_axis_from_args(args: &Args) -> Result<Value> {
+    let mut a = args.array("arr")?;
+    let values = values_argument(args, "values", a.dtype())?;
+    put_along_axis(&mut a, &args.indices("indices")?, values, Option::<isize>::from_args(args, "axis")?)?;
     Ok(Value::Array(a))
 }
 
@@ -129,7 +150,7 @@ fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
 /// Passes over memory: one.
 ///
 /// # Errors
-/// A mask of another size than the array, or arrays on different devices.
+/// A mask of another size than the array, a number that the dtype cannot hold, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -144,7 +165,7 @@ fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("putmask(a, mask, values)", differs = "takes values that need an unsafe conversion")]
+#[numpy("putmask(a, mask, values)", differs = "takes arrays that need an unsafe conversion", call = putmask_from_args)]
 pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Result<()> {
     check_mask("putmask", a, mask)?;
     let values = flat_values("putmask", a, values.into())?;
@@ -165,7 +186,8 @@ pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> R
 /// Passes over memory: one to find the true elements and one over the values. The call waits for the device.
 ///
 /// # Errors
-/// A mask of another size than the array, no values for a mask that is true anywhere, or arrays on different devices.
+/// A mask of another size than the array, no values for a mask that is true anywhere, a number that the dtype cannot hold, or arrays on
+/// different devices.
 ///
 /// # Examples
 /// ```
@@ -180,8 +202,8 @@ pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> R
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("place(arr, mask, vals)", differs = "takes values that need an unsafe conversion")]
-pub fn place(#[name("arr")] a: &mut NdArray, mask: &NdArray, #[name("vals")] values: impl Into<Operand>) -> Result<()> {
+#[numpy("place(arr, mask, vals)", differs = "takes arrays that need an unsafe conversion", call = place_from_args)]
+pub fn place(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Result<()> {
     check_mask("place", a, mask)?;
     let values = flat_values("place", a, values.into())?;
     let chosen = flatnonzero(mask)?;
@@ -217,13 +239,8 @@ pub fn place(#[name("arr")] a: &mut NdArray, mask: &NdArray, #[name("vals")] val
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("put_along_axis(arr, indices, values, axis)")]
-pub fn put_along_axis(
-    #[name("arr")] a: &mut NdArray,
-    #[read(Indices)] indices: &NdArray,
-    values: impl Into<Operand>,
-    #[read(Option<isize>)] axis: impl Into<Option<isize>>,
-) -> Result<()> {
+#[numpy("put_along_axis(arr, indices, values, axis)", call = put_along_axis_from_args)]
+pub fn put_along_axis(a: &mut NdArray, indices: &NdArray, values: impl Into<Operand>, axis: impl Into<Option<isize>>) -> Result<()> {
     let name = "put_along_axis";
     let values = values.into();
     if !indices.dtype().is_int() {

@@ -1,13 +1,15 @@
 //! Elements and slices added to or removed from an array: `append`, `insert`, `delete`.
 
-use cuprum_core::function::Indices;
+use cuprum_core::function::{FromArgs, Indices};
 use cuprum_core::layout::normalize_axis;
+use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     DType, Error, NdArray, Operand, Result, Side, add, bincount, broadcast_to, concat, equal, flatnonzero, less, logical_and, logical_not,
     maximum, moveaxis, numpy, subtract, where_,
 };
 
 use crate::common::{filled, index_range, slice_axis, with_at_least_ndim};
+use crate::inserting::values_argument;
 
 /// Joins two arrays along an axis, or their elements in C order for `None` (`numpy.append`).
 ///
@@ -123,7 +125,7 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
 /// Passes over memory: one for a single index. For several, the indices are sorted, and one gather follows a join.
 ///
 /// # Errors
-/// Indices out of bounds or not integers, values that do not broadcast, or an axis out of bounds.
+/// Indices out of bounds or not integers, values that do not broadcast, a number that the dtype cannot hold, or an axis out of bounds.
 ///
 /// # Examples
 /// ```
@@ -137,13 +139,8 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("insert(arr, obj, values, axis=None)")]
-pub fn insert(
-    arr: &NdArray,
-    #[read(Indices)] obj: &NdArray,
-    values: impl Into<Operand>,
-    axis: impl Into<Option<isize>>,
-) -> Result<NdArray> {
+#[numpy("insert(arr, obj, values, axis=None)", call = insert_from_args)]
+pub fn insert(arr: &NdArray, obj: &NdArray, values: impl Into<Operand>, axis: impl Into<Option<isize>>) -> Result<NdArray> {
     let name = "insert";
     let (a, axis) = flatten_without_axis(name, arr, axis.into())?;
     let size = a.shape()[axis];
@@ -155,7 +152,7 @@ pub fn insert(
     check_index_dtype(name, &indices)?;
     let values = match values.into() {
         Operand::Array(values) => values.astype(a.dtype())?,
-        Operand::Scalar(s) => filled(&a, &[], s.checked_for(name, a.dtype())?, a.dtype())?,
+        Operand::Scalar(s) => filled(&a, &[], s.checked_element(name, a.dtype())?, a.dtype())?,
     };
     if indices.size() == 1 {
         let at = checked_index(name, indices.item()?.as_int().unwrap_or(0), axis, size, true)?;
@@ -192,6 +189,12 @@ pub fn insert(
     let from_array = subtract(add(&number, count)?, &before)?;
     let source = where_(is_inserted, order.take(&last, 0)?, from_array)?;
     concat(&[inserted, a], axis as isize)?.take(&source, axis as isize)
+}
+
+fn insert_from_args(args: &Args) -> Result<Value> {
+    let a = args.array("arr")?;
+    let values = values_argument(args, "values", a.dtype())?;
+    insert(&a, &args.indices("obj")?, values, Option::<isize>::from_args(args, "axis")?).map(Value::Array)
 }
 
 /// Broadcasts the values to insert to `shape`. Extra leading axes of extent 1 are dropped, as in NumPy's assignment.

@@ -6,7 +6,7 @@ use cuprum_core::{
     logical_and, multiply, numpy, remainder, subtract, where_,
 };
 
-use crate::common::{inexact_array_on, slice_axis};
+use crate::common::{inexact_array_on, result_dtype, slice_axis};
 
 fn interp_from_args(args: &Args) -> Result<Value> {
     let (x, xp, fp) = (args.array("x")?, args.array("xp")?, args.array("fp")?);
@@ -24,7 +24,7 @@ fn interp_from_args(args: &Args) -> Result<Value> {
 /// the gathers are part of the last pass.
 ///
 /// # Errors
-/// Points that are not 1-D or of different lengths, no points, a period of 0, or arrays on different devices.
+/// Points that are not 1-D or of different lengths, no points, a complex `left` or `right` for real points, a period of 0, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -79,6 +79,9 @@ pub fn interp(
     }
     let n = xp.size();
     let ends = |operand: Option<Operand>, default: isize| match operand {
+        Some(operand) if result_dtype([&operand]).is_complex() && !dtype.is_complex() => {
+            Err(Error::dtype(name, "left and right must be real if fp is real", &[fp.dtype()]))
+        }
         Some(operand) => inexact_array_on(fp.device(), &operand, dtype),
         None => fp.index(&[Item::At(default)]),
     };

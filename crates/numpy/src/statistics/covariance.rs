@@ -31,15 +31,19 @@ impl Default for Covariance {
 impl FromArgs for Covariance {
     /// Reads the arguments `rowvar`, `bias`, `ddof`, `fweights`, `aweights` and `dtype`.
     fn from_args(args: &Args, _name: &str) -> Result<Covariance> {
-        let array = |name: &str| args.get(name).map(|value| value.array(args.op())).transpose();
+        // As in NumPy, numbers in a list must be real. An array is converted to float64.
+        let weights = |name: &str| match args.get(name) {
+            Some(list) if list.items().is_some() => list.array_as(args.op(), Some(DType::F64)).map(Some),
+            value => value.map(|value| value.array(args.op())).transpose(),
+        };
         let bias = args.bool_or("bias", false)?;
         let ddof = args.scalar_or("ddof", i64::from(!bias))?;
         let ddof = ddof.as_int().and_then(|n| i64::try_from(n).ok()).ok_or_else(|| Error::value(args.op(), "ddof must be integer"))?;
         Ok(Covariance {
             rowvar: args.bool_or("rowvar", true)?,
             ddof,
-            fweights: array("fweights")?,
-            aweights: array("aweights")?,
+            fweights: weights("fweights")?,
+            aweights: weights("aweights")?,
             dtype: args.dtype("dtype")?,
         })
     }
