@@ -1,7 +1,6 @@
 //! Conversion between indices along axes and into the flattened array: `ravel_multi_index` and `unravel_index`.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::layout::checked_size;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     DType, Error, IntoShape, NdArray, Result, add, clip, floor_divide, greater_equal, less, logical_and, multiply, numpy, remainder,
@@ -30,12 +29,23 @@ impl FromArgs for Order {
     }
 }
 
+/// Returns the number of elements of `shape`, whose array need not fit into memory. Zero extents do not count in the check for overflow.
+fn index_count(name: &'static str, shape: &[usize]) -> Result<usize> {
+    let mut nonzero = shape.iter().filter(|&&n| n != 0);
+    let product = nonzero.try_fold(1i64, |product, &n| product.checked_mul(i64::try_from(n).ok()?));
+    match product {
+        None => Err(Error::shape(name, "the shape has too many elements for int64 indices", &[shape])),
+        Some(_) if shape.contains(&0) => Ok(0),
+        Some(product) => Ok(product as usize),
+    }
+}
+
 /// Returns the index along each axis of `shape` for indices into the flattened array (`numpy.unravel_index`).
 ///
 /// The results are deferred int64 arrays. The call waits for the device to check the bounds.
 ///
 /// # Errors
-/// Indices that are not integers, or are outside the array.
+/// Indices that are not integers or are outside the array, or a shape whose size exceeds int64.
 ///
 /// # Examples
 /// ```
@@ -52,7 +62,7 @@ impl FromArgs for Order {
 #[numpy("unravel_index(indices, shape, order='C')")]
 pub fn unravel_index(indices: &NdArray, #[read(Vec<usize>)] shape: impl IntoShape, order: Order) -> Result<Vec<NdArray>> {
     let (name, shape) = ("unravel_index", shape.into_shape());
-    let size = checked_size(name, &shape)?;
+    let size = index_count(name, &shape)?;
     if !indices.dtype().is_int() {
         return Err(Error::dtype(name, "only int indices permitted", &[indices.dtype()]));
     }
@@ -104,7 +114,7 @@ fn ravel_multi_index_from_args(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// A number of arrays other than the number of axes, a number of modes that is neither 1 nor the number of axes, or indices that are not
-/// integers or out of bounds. With an extent of 0, every index is out of bounds.
+/// integers or out of bounds. With an extent of 0, every index is out of bounds. A shape whose size exceeds int64.
 ///
 /// # Examples
 /// ```
@@ -127,14 +137,16 @@ pub fn ravel_multi_index(
 ) -> Result<NdArray> {
     let multi_index: Vec<NdArray> = multi_index.into_iter().map(|index| index.as_ref().clone()).collect();
     let (name, dims) = ("ravel_multi_index", dims.into_shape());
-    checked_size(name, &dims)?;
+    index_count(name, &dims)?;
     if multi_index.len() != dims.len() || dims.is_empty() {
         return Err(Error::value(name, format!("parameter multi_index must be a sequence of length {}", dims.len())));
     }
     if modes.len() != 1 && modes.len() != dims.len() {
         return Err(Error::value(name, format!("{} modes for {} axes", modes.len(), dims.len())));
     }
-    if dims.contains(&0) && multi_index.iter().all(|index| index.size() > 0) {
+    // Broadcasting with an empty array leaves no indices to check.
+    let is_empty = multi_index.iter().any(|index| index.size() == 0);
+    if dims.contains(&0) && !is_empty {
         return Err(Error::value(name, "cannot unravel if shape has zero entries (is empty)."));
     }
     let mut flat: Option<NdArray> = None;
@@ -150,7 +162,7 @@ pub fn ravel_multi_index(
             Bounds::Clip => clip(&index, Some(0.into()), Some(extent.saturating_sub(1).into()))?,
             Bounds::Raise => {
                 let inside = logical_and(greater_equal(&index, 0)?, less(&index, extent)?)?;
-                if index.size() > 0 && !inside.all(())?.item()?.as_bool() {
+                if !is_empty && !inside.all(())?.item()?.as_bool() {
                     return Err(Error::value(name, "invalid entry in coordinates array"));
                 }
                 index
