@@ -55,7 +55,8 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
 /// first, and the call waits for the device to read the total.
 ///
 /// # Errors
-/// Numbers in `repeats` that are negative, not integers, or not one for each element, or an axis out of bounds.
+/// Numbers in `repeats` that are negative, not integers, or not one for each element, an axis out of bounds, or a result whose size
+/// overflows.
 ///
 /// # Examples
 /// ```
@@ -117,8 +118,10 @@ fn repeat_each(a: &NdArray, counts: &NdArray, axis: usize) -> Result<NdArray> {
         return Err(Error::value("repeat", "repeats may not contain negative values."));
     }
     let ends = counts.cumsum(0)?;
+    // The first running sum that exceeds int64 wraps to a negative number.
+    let has_wrapped = ends.min(())?.item()?.as_int().is_none_or(|least| least < 0);
     let total = ends.index(&[Item::At(-1)])?.item()?.as_int().and_then(|n| usize::try_from(n).ok());
-    let total = total.ok_or_else(|| Error::shape("repeat", "the result is too large", &[a.shape()]))?;
+    let total = total.filter(|_| !has_wrapped).ok_or_else(|| Error::shape("repeat", "the result is too large", &[a.shape()]))?;
     let mut shape = a.shape().to_vec();
     shape[axis] = total;
     checked_size("repeat", &shape)?;
