@@ -33,7 +33,8 @@ pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into().accepting_only("median", &[AxisOption::KeepDims])?;
     let rows = FlattenedRows::new("median", a, &over)?;
     let length = rows.row_length();
-    if length < 3 {
+    let is_complex = a.dtype().is_complex();
+    if length == 0 || (length < 3 && !is_complex) {
         return rows.rows.mean(-1)?.reshape(&rows.shape[..]);
     }
     let has_nan = rows.has_nan()?;
@@ -44,7 +45,16 @@ pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
         1 => expand_dims(&upper, [0])?,
         _ => stack(&[slice_axis(&part, part.ndim() - 1, 0, half as isize, 1)?.max(-1)?, upper], 0)?,
     };
-    fill_nan_rows(middle.mean(0)?, has_nan)?.reshape(&rows.shape[..])
+    let result = match has_nan {
+        // As in NumPy, a complex row with NaN gives its last element in sort order, of which one part may be a number.
+        Some(has_nan) if is_complex => {
+            let upper_half = slice_axis(&part, part.ndim() - 1, half as isize, None, 1)?;
+            let last = length - half - 1;
+            where_(has_nan, FlattenedRows::take_column(&upper_half.partition(last as isize, -1)?, last)?, middle.mean(0)?)?
+        }
+        has_nan => fill_nan_rows(middle.mean(0)?, has_nan)?,
+    };
+    result.reshape(&rows.shape[..])
 }
 
 /// Returns the median of the elements that are not NaN (`numpy.nanmedian`); NaN if there are none. The dtypes are the same as for
