@@ -54,12 +54,9 @@ impl FromArgs for Norm {
     }
 }
 
-/// Returns an error if axes are given for a 0-d array: NumPy rejects them too.
-fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
-    match over.axes() {
-        Some(&[axis, ..]) if x.ndim() == 0 => Err(Error::Axis { op: "norm", axis, ndim: 0 }),
-        _ => Ok(()),
-    }
+/// Returns the number of axes that `over` reduces, after a check of the axes. As in NumPy, a 0-d array has no axis 0.
+fn count_axes(name: &'static str, x: &NdArray, over: &AxisOptions) -> Result<usize> {
+    over.axes().map_or(Ok(x.ndim()), |axes| normalize_axes(name, axes, x.ndim()).map(|axes| axes.len()))
 }
 
 /// Returns the norm of a vector or matrix, or of vectors or matrices along axes (`numpy.linalg.norm`).
@@ -67,7 +64,7 @@ fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
 /// One axis in `over` gives vector norms, two axes give matrix norms. Integers are computed in float64; complex arrays give a real norm.
 ///
 /// # Errors
-/// An order that is not defined for the number of axes, or axes that the array does not have.
+/// An order that is not defined for the number of axes, more than two axes, or axes that are out of bounds or repeated.
 ///
 /// # Examples
 /// ```
@@ -85,8 +82,10 @@ fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
 #[numpy("linalg.norm(x, ord=None, axis=None, keepdims=False)", aliases("norm"))]
 pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let (x, order, over) = (as_inexact(x)?, order.into(), over.into().accepting_only("norm", &[AxisOption::KeepDims])?);
-    check_axes(&x, &over)?;
-    let axes = over.axes().map_or(x.ndim(), <[isize]>::len);
+    let axes = count_axes("norm", &x, &over)?;
+    if over.axes().is_some() && !matches!(axes, 1 | 2) {
+        return Err(Error::value("norm", format!("a norm is over one or two axes, not {axes}")));
+    }
     match order {
         Norm::Elements => p_norm(&x, 2.0, over),
         Norm::Frobenius if axes == 2 => p_norm(&x, 2.0, over),
@@ -144,7 +143,7 @@ pub fn matrix_norm(x: &NdArray, keepdims: bool, #[name("ord")] order: impl Into<
 #[numpy("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", aliases("vector_norm"), call = vector_norm_from_args)]
 pub fn vector_norm(x: &NdArray, order: f64, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into().accepting_only("vector_norm", &[AxisOption::KeepDims])?;
-    check_axes(x, &over)?;
+    count_axes("vector_norm", x, &over)?;
     p_norm(&as_inexact(x)?, order, over)
 }
 

@@ -4,7 +4,7 @@ use cuprum_core::function::IntoValue;
 use cuprum_core::layout::normalize_axes;
 use cuprum_core::ops::linalg::{inv, solve, svd, svd_hermitian};
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{Error, NdArray, Result, axis, divide, greater, matmul, multiply, numpy, subtract, where_};
+use cuprum_core::{DType, Error, NdArray, Result, axis, divide, greater, matmul, multiply, numpy, subtract, where_};
 
 use super::{adjoint, as_inexact, epsilon, to_f64};
 use crate::common::filled;
@@ -37,7 +37,7 @@ impl IntoValue for LeastSquares {
 /// call waits for the device to determine the rank.
 ///
 /// # Errors
-/// An `a` that is not 2-D, extents that do not match, arrays on different devices, or a matrix with NaN or infinities.
+/// An `a` that is not 2-D, extents that do not match, float16, arrays on different devices, or a matrix with NaN or infinities.
 ///
 /// # Examples
 /// ```
@@ -56,6 +56,10 @@ impl IntoValue for LeastSquares {
 /// ```
 #[numpy("linalg.lstsq(a, b, rcond=None)")]
 pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquares> {
+    // A wider dtype of the other argument does not make a 16-bit float acceptable, as in NumPy.
+    if let Some(dtype) = [a.dtype(), b.dtype()].into_iter().find(|dtype| matches!(dtype, DType::F16 | DType::BF16)) {
+        return Err(Error::dtype("lstsq", format!("array type {dtype} is unsupported in linalg; use astype('float32')"), &[dtype]));
+    }
     let (a, b) = (as_inexact(a)?, as_inexact(b)?);
     let dtype = a.dtype().promote(b.dtype());
     let (a, b) = (a.astype(dtype)?, b.astype(dtype)?);
@@ -95,7 +99,7 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
 }
 
 fn pinv_from_args(args: &Args) -> Result<Value> {
-    let a = as_inexact(&args.array("a")?)?;
+    let a = args.array("a")?;
     let given = |name: &str| args.get(name).map(|v| v.array(args.op())).transpose();
     let (rcond, rtol) = (given("rcond")?, given("rtol")?);
     if rcond.is_some() && (rtol.is_some() || args.is_none("rtol")) {
@@ -104,7 +108,8 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
     let hermitian = args.bool_or("hermitian", false)?;
     let exact = args.is_none("rtol").then(|| {
         let extent = a.shape().iter().rev().take(2).copied().max().unwrap_or(0);
-        filled(&a, &[], extent as f64 * epsilon(a.dtype()), a.dtype().real())
+        let dtype = if a.dtype().is_inexact() { a.dtype() } else { DType::F64 };
+        filled(&a, &[], extent as f64 * epsilon(dtype), dtype.real())
     });
     let cutoff = rcond.or(rtol).map(Ok).or(exact).transpose()?;
     let inverse = if hermitian { pinv_hermitian } else { pinv };
@@ -114,10 +119,10 @@ fn pinv_from_args(args: &Args) -> Result<Value> {
 /// Returns the Moore-Penrose pseudo-inverses of matrices (`numpy.linalg.pinv`).
 ///
 /// Singular values of at most `rtol` times the largest one are treated as 0. `rtol` is a 0-d array, or has one value for each matrix. The
-/// default is 1e-15. [`pinv_hermitian`] is faster for Hermitian matrices.
+/// default is 1e-15. An empty matrix keeps its dtype. [`pinv_hermitian`] is faster for Hermitian matrices.
 ///
 /// # Errors
-/// Fewer than two dimensions, float16, or a matrix with NaN or infinities.
+/// Fewer than two dimensions, float16, an `rtol` that does not broadcast to the matrices, or a matrix with NaN or infinities.
 ///
 /// # Examples
 /// ```
@@ -163,12 +168,12 @@ fn pinv_from_svd(
     rtol: Option<&NdArray>,
     decompose: impl FnOnce(&NdArray) -> Result<(NdArray, NdArray, NdArray)>,
 ) -> Result<NdArray> {
-    let a = as_inexact(a)?;
     if let [batch @ .., m, n] = a.shape()
         && (*m == 0 || *n == 0)
     {
-        return filled(&a, &[batch, &[*n, *m]].concat(), 0, a.dtype());
+        return filled(a, &[batch, &[*n, *m]].concat(), 0, a.dtype());
     }
+    let a = as_inexact(a)?;
     let (u, s, vh) = decompose(&a).map_err(|e| e.with_function_name("pinv"))?;
     let largest = s.max(axis(-1).keepdims())?;
     let cutoff = match rtol {
@@ -176,6 +181,14 @@ fn pinv_from_svd(
         None => multiply(largest, 1e-15)?,
     };
     let large = greater(&s, cutoff)?;
+    if large.shape() != s.shape() {
+        let batch = &a.shape()[..a.ndim() - 2];
+        return Err(Error::shape(
+            "pinv",
+            "`rtol` cannot be broadcast to one value for each matrix",
+            &[batch, &large.shape()[..large.ndim() - 1]],
+        ));
+    }
     let inverse = where_(&large, divide(1, where_(&large, &s, 1)?)?, 0)?;
     matmul(&adjoint(&vh)?, &multiply(inverse.expand_dims(-1)?, adjoint(&u)?)?)
 }
