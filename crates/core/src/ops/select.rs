@@ -28,7 +28,7 @@ super::ops! { Select after segments:
 /// [`NdArray::extract`] is `arr[condition]` for a boolean mask.
 ///
 /// # Errors
-/// A condition of more elements than `arr`, or arrays on different devices.
+/// A condition that is true beyond the elements of `arr`, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -44,8 +44,19 @@ super::ops! { Select after segments:
 #[numpy("extract(condition, arr)")]
 pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
     let (arr, condition) = (arr.ravel()?, condition.astype(DType::Bool)?.ravel()?);
+    if condition.size() > arr.size() {
+        return arr.compress(&condition, 0).map_err(|error| with_op_in_index_error(EXTRACT, error));
+    }
     // As in NumPy, a shorter condition selects none of the remaining elements.
     arr.index(Item::slice(None, condition.size().min(arr.size()) as isize, 1))?.extract(&condition)
+}
+
+/// Returns `error`, with `op` as the function's name if it is an error for an index out of bounds.
+fn with_op_in_index_error(op: Op, error: Error) -> Error {
+    match error {
+        Error::Index { index, axis, size, .. } => Error::Index { op: op.name(), index, axis, size },
+        error => error,
+    }
 }
 
 /// Dispatches a call of the kernel family `Select`. Returns the elements of `from` at which `condition` is true, and the indices of these
@@ -178,10 +189,7 @@ impl NdArray {
             return Err(Error::shape(name, "the condition must be 1-D", &[self.shape(), condition.shape()]));
         }
         let [indices] = dispatch_select(COMPRESS, condition, None, true)?;
-        self.take(&indices, axis).map_err(|error| match error {
-            Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
-            error => error,
-        })
+        self.take(&indices, axis).map_err(|error| with_op_in_index_error(COMPRESS, error))
     }
 }
 
