@@ -23,14 +23,14 @@ pub use quantile_method::*;
 /// Reshapes the weights that `average` or `quantile` receives, so that they broadcast with `a`. Weights are an error if their shape is
 /// neither that of `a` nor that of the reduced axes.
 fn reshape_weights(op: &'static str, a: &NdArray, weights: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+    let axes = over.axes().map(|axes| normalize_axes(op, axes, a.ndim())).transpose()?;
     if weights.shape() == a.shape() {
         return Ok(weights.clone());
     }
-    let Some(axes) = over.axes() else {
+    let Some(axes) = axes else {
         let message = "Axis must be specified when shapes of a and weights differ.";
         return Err(Error::shape(op, message, &[a.shape(), weights.shape()]));
     };
-    let axes = normalize_axes(op, axes, a.ndim())?;
     let wanted: Vec<usize> = axes.iter().map(|&axis| a.shape()[axis]).collect();
     if weights.shape() != wanted {
         let message = "Shape of weights must be consistent with shape of a along specified axis.";

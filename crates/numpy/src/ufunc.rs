@@ -65,6 +65,10 @@ fn to_operand_dtype(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<NdArray
         None => a.dtype(),
     };
     let signature = rule.resolve_dtypes(name, &[ArgumentType::Array(wanted), ArgumentType::Array(wanted)])?;
+    // As in NumPy, a given dtype that has no loop of the operation is an error.
+    if let Some(dtype) = dtype.filter(|dtype| *dtype != signature.result) {
+        return Err(Error::dtype(name, format!("the operation has no loop that computes {dtype}"), &[dtype]));
+    }
     if signature.args[0] != signature.result || signature.args[1] != signature.result {
         let message = format!("the result {} cannot be an operand of {}", signature.result, signature.args[0]);
         return Err(Error::dtype(name, message, &[wanted]));
@@ -84,8 +88,8 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 /// two for other associative operations; one for each element along the axis for the rest.
 ///
 /// # Errors
-/// An operation that does not take two arguments, or whose result dtype differs from its operand dtype. Several axes for an operation that
-/// is not associative. No elements, or a mask without an initial value, for an operation without identity. The errors of reductions.
+/// An operation that does not take two arguments, or whose result dtype differs from its operand dtype or the given dtype. Several axes for
+/// an operation that is not associative. No elements, or a mask without an initial value, for an operation without identity. The errors of reductions.
 ///
 /// # Examples
 /// ```
@@ -114,6 +118,9 @@ pub fn reduce(array: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, ufu
         op if op == LOGICAL_AND || op == LOGICAL_OR => {
             if over.requested_initial().is_some() {
                 return reduce_by_halves(&in_dtype()?, &over, op);
+            }
+            if over.requested_dtype().is_some() {
+                in_dtype()?;
             }
             let over = over.clone().clear_dtype();
             if op == LOGICAL_AND { array.all(over) } else { array.any(over) }
@@ -442,7 +449,10 @@ impl FromArgs for IndexArgument {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ufunc.at(a, indices, b=None, /, *, ufunc)", differs = "values of another kind than the array are an error")]
+#[numpy(
+    "ufunc.at(a, indices, b=None, /, *, ufunc)",
+    differs = "numbers that do not convert to the dtype of the array by the rule `same_kind` are an error"
+)]
 pub fn at(a: &mut NdArray, #[read(IndexArgument)] indices: impl IntoIndex, b: Option<Operand>, ufunc: Op) -> Result<()> {
     match b {
         Some(b) => a.update_at(ufunc, indices, b),

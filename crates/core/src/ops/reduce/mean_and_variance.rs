@@ -6,7 +6,7 @@ use crate::array::NdArray;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::op::{Capability, Family};
+use crate::op::{Capability, Family, Op};
 use crate::ops::elementwise::{add, divide, maximum, subtract};
 use crate::ops::reduce::axis_options::AxisOption::{Correction, DType as DTypeOption, KeepDims, Where};
 use crate::ops::reduce::axis_options::AxisOptions;
@@ -49,6 +49,12 @@ fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 }
 
 impl AxisOptions {
+    /// Returns an error if an axis is out of bounds, including axes of a 0-d array. As in NumPy, a 0-d array takes axis 0 or -1 if there is
+    /// a mask.
+    fn check_axes_unless_masked(&self, op: Op, ndim: usize) -> Result<()> {
+        if self.mask().is_none() { self.check_axes(op, ndim) } else { Ok(()) }
+    }
+
     /// Returns, for each result of the reduction, the number of reduced elements at which the mask is true, in the floating dtype `work`, or
     /// in float64 if `work` is an integer dtype, which may be too narrow.
     fn count_where(&self, a: &NdArray, mask: &NdArray, work: DType) -> Result<NdArray> {
@@ -80,7 +86,7 @@ impl NdArray {
     #[numpy("mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True)", method)]
     pub fn mean(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         let over = over.into().accepting_only(MEAN.name(), &[KeepDims, DTypeOption, Where])?;
-        over.check_axes(MEAN, self.ndim())?;
+        over.check_axes_unless_masked(MEAN, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let x = if out == DType::Bool { &self.astype(out)? } else { self };
         let sum = reduce(SUM, x, &over, work, work)?;
@@ -117,7 +123,7 @@ impl NdArray {
     #[numpy("var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None)", method)]
     pub fn var(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         let over = over.into().accepting_only(VAR.name(), &[KeepDims, DTypeOption, Correction, Where])?;
-        over.check_axes(VAR, self.ndim())?;
+        over.check_axes_unless_masked(VAR, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let result = over.dtype.unwrap_or(out.real());
         // As in NumPy, a real dtype of a complex array is that of the mean, but the distances from the mean are complex.
