@@ -225,6 +225,15 @@ impl Function {
         Ok(())
     }
 
+    /// Returns the number of the last axes of the result that do not broadcast: those of the matrix or vector of a generalized ufunc.
+    fn count_core_axes_of_result(&self, args: &Args) -> Result<usize> {
+        match self.name {
+            "matmul" => Ok(usize::from(args.array("x1")?.ndim() > 1) + usize::from(args.array("x2")?.ndim() > 1)),
+            "matvec" | "vecmat" => Ok(1),
+            _ => Ok(0),
+        }
+    }
+
     /// Returns a result in the dtype and shape of the argument `out`, by the argument `casting` or NumPy's casting rule `same_kind`.
     fn fit_to_out(&self, args: &Args, result: &Value, out: &Value) -> Result<Value> {
         let (mut result, out) = match (result, out) {
@@ -232,9 +241,13 @@ impl Function {
             (result, Value::Array(out)) => (result.array(self.name)?, out),
             (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
         };
-        // Only ufuncs broadcast to `out`, as in NumPy. Only ufuncs have both positional-only parameters (`/`) and the parameter `order`.
+        // As in NumPy, only ufuncs and these compositions of ufuncs broadcast to `out`. Only ufuncs have both positional-only parameters
+        // (`/`) and the parameter `order`.
         let is_ufunc = self.parameters.text.contains('/') && self.parameters.text.contains("order=");
-        if result.shape() != out.shape() && !is_ufunc {
+        let broadcasts = is_ufunc || ["clip", "fix", "isneginf", "isposinf", "outer"].contains(&self.name);
+        let core = self.count_core_axes_of_result(args)?.min(result.ndim());
+        let core_shape = &result.shape()[result.ndim() - core..];
+        if result.shape() != out.shape() && !(broadcasts && out.shape().ends_with(core_shape)) {
             return Err(Error::shape(self.name, "'out' has another shape than the result", &[out.shape(), result.shape()]));
         }
         if result.ndim() > out.ndim() {
