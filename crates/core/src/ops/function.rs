@@ -337,7 +337,7 @@ impl FromArgs for Axes {
     fn from_args(args: &Args, name: &str) -> Result<Axes> {
         Ok(match args.value(name) {
             None | Some(Value::None) => Axes::All,
-            Some(axes) if axes.items().is_some() => Axes::Several(Vec::from_args(args, name)?.into()),
+            Some(axes) if axes.items().is_some() => Axes::Several(axes.ints(args.op())?.into()),
             Some(axis) => Axes::One(axis.index(args.op())?),
         })
     }
@@ -385,19 +385,10 @@ from_value! {
         Value::Str(s) => Ok(s.clone()),
         other => Err(type_error(op, name, "a string", other)),
     };
-    Vec<isize>: |value, op, _name| match value.items() {
-        Some(items) => items.iter().map(|v| v.index(op)).collect(),
-        None => Ok(vec![value.index(op)?]),
-    };
+    Vec<isize>: |value, op, _name| value.ints(op);
     Vec<usize>: |value, op, name| {
-        let extent = |v: &Value| {
-            let n = v.index(op)?;
-            usize::try_from(n).map_err(|_| Error::value(op, format!("negative dimension {n} in '{name}'")))
-        };
-        match value.items() {
-            Some(items) => items.iter().map(extent).collect(),
-            None => Ok(vec![extent(value)?]),
-        }
+        let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(op, format!("negative dimension {n} in '{name}'")));
+        value.ints(op)?.into_iter().map(extent).collect()
     };
 }
 

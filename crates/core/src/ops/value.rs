@@ -209,6 +209,17 @@ impl Value {
         let v = self.int(op)?;
         isize::try_from(v).map_err(|_| Error::value(op, format!("integer {v} is too large")))
     }
+
+    /// Converts an int, a sequence of ints or a 1-D integer array to ints.
+    pub(crate) fn ints(&self, op: &'static str) -> Result<Vec<isize>> {
+        match self {
+            Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.index(op)).collect(),
+            Value::Array(a) if a.ndim() == 1 && a.dtype().is_int() => {
+                Ok(a.astype(DType::I64)?.to_vec::<i64>()?.into_iter().map(|n| n as isize).collect())
+            }
+            value => Ok(vec![value.index(op)?]),
+        }
+    }
 }
 
 /// Maximum number of slices along the first axis if an array is the argument for a sequence of arrays.
@@ -422,19 +433,18 @@ impl Args {
         }
     }
 
-    /// Returns the optional argument `name`, an int or a sequence of ints (`axis`, `shift`).
+    /// Returns the optional argument `name`, an int, a sequence of ints or a 1-D integer array (`axis`, `shift`).
     ///
     /// # Errors
     /// An argument of another type.
     pub fn ints(&self, name: &str) -> Result<Option<Vec<isize>>> {
         match self.get(name) {
             None => Ok(None),
-            Some(Value::Tuple(items) | Value::List(items)) => items.iter().map(|v| v.index(self.op)).collect::<Result<_>>().map(Some),
-            Some(v) => Ok(Some(vec![v.index(self.op)?])),
+            Some(value) => value.ints(self.op).map(Some),
         }
     }
 
-    /// Returns the argument `name`, an int or a sequence of non-negative ints, as a shape.
+    /// Returns the argument `name`, an int, a sequence of non-negative ints or a 1-D integer array, as a shape.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
