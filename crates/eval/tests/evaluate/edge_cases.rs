@@ -144,3 +144,61 @@ fn masks_casts_and_0d_arrays() {
         ),
     ]);
 }
+
+#[test]
+fn weights_replacements_and_given_values() {
+    check(&[
+        ("nan_to_num([1, complex(nan, nan)], nan=[5, 6])", "array([1.+0.j, 6.+6.j])"),
+        (
+            "nan_to_num([[complex(nan, inf)], [complex(3, -inf)]], nan=[[5], [6]], posinf=[[7], [8]], neginf=9)",
+            "array([[5.+7.j],\n       [3.+9.j]])",
+        ),
+        (
+            "histogram([1, 2, 3], 2, weights=array([1, 200, 100], 'u1'))[0], histogram([1, 2, 3], [1, 2, 3], weights=[2**53, 2**53 + 1, 1])[0]",
+            "(array([ 1, 44], dtype=uint8), array([9007199254740992, 9007199254740994]))",
+        ),
+        (
+            "histogram([1, 2, 3], 2, weights=[inf, 2, 3j])[0], histogram([1, 2, 3], 2, weights=array([1, 2, 3], 'f4'))[0]",
+            "(array([inf+0.j,  2.+3.j]), array([1., 5.], dtype=float32))",
+        ),
+        ("nanquantile([[1., nan], [3, nan]], .5, axis=0, weights=[[2, 0], [1, 0]], method='inverted_cdf')", "array([ 1., nan])"),
+        ("median([1, complex(nan, 1), 2+1j]), median([2, complex(1, nan)])", "(array(nan+1.j), array(1.+nanj))"),
+        ("pad([2**53 + 1, 2**53], 1, 'maximum') - 2**53, pad([2, 5], 1, 'mean')", "(array([1, 1, 0, 1]), array([4, 2, 5, 4]))"),
+        ("r_[2**53:2**53 + 1], mgrid[2**53 + 1:2**53 + 4] - 2**53", "(array([9007199254740992]), array([1, 2, 3]))"),
+        ("ogrid[0:1:.5, 2**53:2**53 + 1][1].shape, mgrid[3:0:-2]", "((1, 1), array([3, 1]))"),
+    ]);
+}
+
+#[test]
+fn dtypes_of_results_and_shapes_from_arrays() {
+    check(&[
+        (
+            "geomspace(float32(1), 4, 3), geomspace(complex64(1), 4, 3).dtype, geomspace(float32(1), 4, 3, dtype='f4').dtype",
+            "(array([1., 2., 4.]), dtype('complex128'), dtype('float32'))",
+        ),
+        (
+            "linspace(float32(.1), .7, 7, retstep=True)[1], linspace(float16(0), 1, 3, retstep=True)[1]",
+            "(array(0.09999999, dtype=float32), array(0.5, dtype=float16))",
+        ),
+        ("ldexp(1, array([1, 2])), ldexp(1., array([1])), ldexp(1, 1)", "(array([2., 4.], dtype=float16), array([2.]), array(2.))"),
+        ("linalg.pinv(zeros((0, 2), int)).dtype, linalg.pinv([[2.]], rcond=array(.1))", "(dtype('int64'), array([[0.5]]))"),
+        (
+            "zeros(array([2, 1])), tile([1, 2], array([1, 2], 'u1')), roll(arange(4), array([0, -1, 2]))",
+            "(array([[0.],\n       [0.]]), array([[1, 2, 1, 2]]), array([3, 0, 1, 2]))",
+        ),
+        (
+            "extract([1, 0, 0, 0], [1, 2]), mean(2.5, axis=0, where=array(True)), std(2.5, axis=-1, where=array(True))",
+            "(array([1]), array(2.5), array(0.))",
+        ),
+        (
+            "unravel_index(2**62 - 1, (2**31, 2**31)), ravel_multi_index((1, 1), (2**31, 2**31))",
+            "((array(2147483647), array(2147483647)), array(2147483649))",
+        ),
+        (
+            "e = zeros(0, int); ravel_multi_index((e, -1), (2, 3)), ravel_multi_index((e, 1), (2, 0))",
+            "(array([], dtype=int64), array([], dtype=int64))",
+        ),
+        ("x = ones((2, 3)); clip([1., 2, 3], 0, 2, out=x)", "array([[1., 2., 2.],\n       [1., 2., 2.]])"),
+        ("x = ones((2, 1, 2)); matmul(ones((1, 2)), ones((2, 2)), out=x)", "array([[[2., 2.]],\n\n       [[2., 2.]]])"),
+    ]);
+}
