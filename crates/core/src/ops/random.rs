@@ -16,7 +16,7 @@ use self::arguments::{
 };
 pub use self::distributions::*;
 pub use self::multivariate::*;
-use self::parameters::{NOT_NEGATIVE, real_parameter, result_shape, whole_number};
+use self::parameters::{NOT_NEGATIVE, location_parameter, real_parameter, result_shape, whole_number};
 pub use self::permutations::{Population, bytes, choice, permutation, permuted, shuffle};
 use crate::arguments::IntoShape;
 use crate::array::{NdArray, StoredArray};
@@ -586,17 +586,21 @@ impl Generator {
     /// `low` and `high` are numbers or arrays, which broadcast to `shape`; the shape `()` stands for the shape that they broadcast to.
     ///
     /// # Errors
-    /// A range that is not finite, an end that `dtype` cannot hold, and the errors of [`Generator::random`].
+    /// A complex end, a range that is not finite, an end that `dtype` cannot hold, and the errors of [`Generator::random`].
     pub fn uniform(&self, low: impl Into<Operand>, high: impl Into<Operand>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         let (low, high, shape) = (low.into(), high.into(), shape.into_shape());
-        let (Operand::Scalar(low), Operand::Scalar(high)) = (&low, &high) else {
-            return self.uniform_between(low, high, &shape, dtype).map_err(|error| error.with_function_name(UNIFORM.name()));
+        let draw = || {
+            let (low, high) = (location_parameter(low, "low")?, location_parameter(high, "high")?);
+            let (Operand::Scalar(low), Operand::Scalar(high)) = (&low, &high) else {
+                return self.uniform_between(low, high, &shape, dtype);
+            };
+            let (low, high) = (low.as_f64(), high.as_f64());
+            if !(high - low).is_finite() {
+                return Err(Error::value(UNIFORM.name(), format!("range from {low} to {high} is not finite")));
+            }
+            self.draw_uniform(UNIFORM, low, high, &shape, dtype)
         };
-        let (low, high) = (low.as_f64(), high.as_f64());
-        if !(high - low).is_finite() {
-            return Err(Error::value(UNIFORM.name(), format!("range from {low} to {high} is not finite")));
-        }
-        self.draw_uniform(UNIFORM, low, high, &shape, dtype)
+        draw().map_err(|error| error.with_function_name(UNIFORM.name()))
     }
 
     fn draw_uniform(&self, op: Op, low: f64, high: f64, shape: &[usize], dtype: DType) -> Result<NdArray> {
@@ -611,18 +615,22 @@ impl Generator {
     /// `mean` and `std` are numbers or arrays, which broadcast to `shape`; the shape `()` stands for the shape that they broadcast to.
     ///
     /// # Errors
-    /// A negative or NaN deviation, and the errors of [`Generator::random`].
+    /// A complex parameter, a negative or NaN deviation, and the errors of [`Generator::random`].
     pub fn normal(&self, mean: impl Into<Operand>, std: impl Into<Operand>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(NORMAL, dtype)?;
         let (mean, std, shape) = (mean.into(), std.into(), shape.into_shape());
-        let (Operand::Scalar(mean), Operand::Scalar(std)) = (&mean, &std) else {
-            return self.normal_around(mean, std, &shape, dtype).map_err(|error| error.with_function_name(NORMAL.name()));
+        let draw = || {
+            let (mean, std) = (location_parameter(mean, "loc")?, location_parameter(std, "scale")?);
+            let (Operand::Scalar(mean), Operand::Scalar(std)) = (&mean, &std) else {
+                return self.normal_around(mean, std, &shape, dtype);
+            };
+            let (mean, std) = (mean.as_f64(), std.as_f64());
+            if std.is_nan() || std.is_sign_negative() {
+                return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
+            }
+            self.draw(NORMAL, &shape, dtype, Distribution::Normal { mean, std })
         };
-        let (mean, std) = (mean.as_f64(), std.as_f64());
-        if std.is_nan() || std.is_sign_negative() {
-            return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
-        }
-        self.draw(NORMAL, &shape, dtype, Distribution::Normal { mean, std })
+        draw().map_err(|error| error.with_function_name(NORMAL.name()))
     }
 
     /// Returns numbers of the normal distribution with mean 0 and standard deviation 1 (`numpy.random.Generator.standard_normal`).

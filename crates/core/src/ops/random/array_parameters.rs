@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::ops::elementwise::{
-    abs, add, bitwise_and, equal, isfinite, less, less_equal, minimum, multiply, not_equal, right_shift, subtract, where_,
+    abs, add, bitwise_and, divide, equal, isfinite, less, less_equal, maximum, minimum, multiply, not_equal, right_shift, subtract, where_,
 };
 use crate::{bf16, f16};
 
@@ -20,6 +20,24 @@ fn to_array(value: &Operand, dtype: DType) -> Result<NdArray> {
         Operand::Array(a) => a.astype(dtype),
         Operand::Scalar(number) => NdArray::scalar_as(*number, dtype),
     }
+}
+
+/// Returns the largest number of the dtype below each element of `a`, which has a floating dtype and is finite.
+fn next_smaller_number(a: &NdArray) -> Result<NdArray> {
+    let (digits, smallest): (u32, f64) = match a.dtype() {
+        DType::F16 => (f16::MANTISSA_DIGITS, f16::MIN_POSITIVE_SUBNORMAL.into()),
+        DType::BF16 => (bf16::MANTISSA_DIGITS, bf16::MIN_POSITIVE_SUBNORMAL.into()),
+        DType::F32 => (f32::MANTISSA_DIGITS, f32::from_bits(1).into()),
+        _ => (f64::MANTISSA_DIGITS, f64::from_bits(1)),
+    };
+    // Subtracts slightly more than half a unit in the last place, and rounds (Rump, Zimmermann, Boldo and Melquiond, "Computing predecessor
+    // and successor in rounding to nearest", 2009). Small numbers are scaled, because the step would be subnormal in float64.
+    let relative_step = 2f64.powi(-(digits as i32)) * (1.0 + 2f64.powi(1 - digits as i32));
+    let a64 = a.astype(DType::F64)?;
+    let scale = where_(less(abs(&a64)?, 1e-200)?, 2f64.powi(200), 1.0)?;
+    let scaled = multiply(a64, &scale)?;
+    let step = maximum(multiply(abs(&scaled)?, relative_step)?, multiply(&scale, 0.75 * smallest)?)?;
+    divide(subtract(scaled, step)?, scale)?.astype(a.dtype())
 }
 
 impl Generator {
@@ -57,16 +75,8 @@ impl Generator {
             let numbers = add(multiply(self.draw_unit_uniform(&shape)?, span)?, &ends[0])?.astype(dtype)?;
             let [low, high] = [to_array(&ends[0], dtype)?, to_array(&ends[1], dtype)?];
             check_all(isfinite(&high)?, "the range is out of bounds for the dtype")?;
-            // Rounding can give `high`, which the range excludes. Such a number becomes the largest number of the dtype below `high`, which
-            // is half a unit or one unit in the last place smaller.
-            let digits = match dtype {
-                DType::F16 => f16::MANTISSA_DIGITS,
-                DType::BF16 => bf16::MANTISSA_DIGITS,
-                DType::F32 => f32::MANTISSA_DIGITS,
-                _ => f64::MANTISSA_DIGITS,
-            };
-            let wide = high.astype(DType::F64)?;
-            let below = subtract(&wide, multiply(abs(&wide)?, 2f64.powi(-(digits as i32)))?)?.astype(dtype)?;
+            // Rounding can give `high`, which the range excludes.
+            let below = next_smaller_number(&high)?;
             where_(less(low, high)?, minimum(&numbers, below)?, numbers)
         })
     }
