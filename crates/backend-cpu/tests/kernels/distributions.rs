@@ -1,7 +1,7 @@
 //! Distributions of random numbers against distribution functions that SciPy computes (`scripts/random_tables.py`), at a fixed seed.
 
 use cuprum_core::random::{Generator, default_rng};
-use cuprum_core::{DType, Error, NdArray, Operand, Result};
+use cuprum_core::{DType, Error, NdArray, Operand, Result, bf16, f16};
 
 use crate::support::{as_f64, on_threads};
 
@@ -156,6 +156,9 @@ fn parameters_broadcast_and_are_checked() {
         ("ngood + nbad < nsample", g.hypergeometric(3, 4, 8, 3)),
         ("not compatible with broadcast", g.normal(&row, 1.0, 2, DType::F64)),
         ("must be a real number", g.exponential(cuprum_core::Complex::new(1.0, 1.0), 3)),
+        ("must be a real number", g.uniform(0.0, cuprum_core::Complex::new(1.0, 1.0), 3, DType::F64)),
+        ("must be a real number", g.normal(cuprum_core::Complex::new(1.0, 1.0), 1.0, 3, DType::F64)),
+        ("nonc < 0", g.noncentral_chisquare(1.0, -1.0, 3)),
         ("sum(pvals[:-1]) > 1.0", g.multinomial(5, NdArray::from_slice(&[0.7, 0.7, 0.1]).unwrap(), 3)),
         ("nsample > sum(colors)", g.multivariate_hypergeometric(NdArray::from_slice(&[2, 3]).unwrap(), 6, 3)),
         ("low >= high", g.integers_between(NdArray::from_slice(&[3i64]).unwrap(), 3, false, (), DType::I64)),
@@ -195,6 +198,51 @@ fn parameters_broadcast_and_are_checked() {
     }
     let tenths = NdArray::from_slice(&[0.1f32; 10]).unwrap();
     assert_eq!(g.multinomial(10, &tenths, ()).unwrap().sum(()).unwrap().item().unwrap(), 10);
+}
+
+#[test]
+fn uniform_numbers_are_below_array_bounds() {
+    // Each range holds one number of the dtype, its lower end.
+    let to_number: [(DType, u32, fn(u64) -> f64); 4] = [
+        (DType::F16, f16::MANTISSA_DIGITS, |bits| f16::from_bits(bits as u16).into()),
+        (DType::BF16, bf16::MANTISSA_DIGITS, |bits| bf16::from_bits(bits as u16).into()),
+        (DType::F32, f32::MANTISSA_DIGITS, |bits| f32::from_bits(bits as u32).into()),
+        (DType::F64, f64::MANTISSA_DIGITS, f64::from_bits),
+    ];
+    for (dtype, digits, to_number) in to_number {
+        let exponents = 0..(1u64 << (8 * dtype.itemsize() as u32 - digits)) - 1;
+        let last = (1u64 << (digits - 1)) - 1;
+        let bits = exponents.flat_map(|e| [0, 1, 2, last / 2, last - 2, last - 1].map(|mantissa| (e << (digits - 1)) + mantissa));
+        let (mut low, mut high) = (Vec::new(), Vec::new());
+        for pair in bits.map(|bits| [to_number(bits), to_number(bits + 1)]) {
+            low.extend([pair[0], -pair[1]]);
+            high.extend([pair[1], -pair[0]]);
+        }
+        let [low, high] = [low, high].map(|ends| NdArray::from_slice(&ends).unwrap());
+        let drawn = default_rng(3).uniform(&low, &high, (8, low.size()), dtype).unwrap().astype(DType::F64).unwrap();
+        assert!(drawn.equal(&low).unwrap().all(()).unwrap().item().unwrap().as_bool(), "{dtype}");
+    }
+}
+
+#[test]
+fn extreme_parameters() {
+    let (g, n) = (default_rng(3), 1000);
+    let pair = |a: f64| NdArray::from_slice(&[a, a]).unwrap();
+    for drawn in [g.beta(3e-320, 1e-320, n), g.beta(pair(3e-310), 1e-310, (n, 2)), g.beta(3e-299, 1e-299, n)] {
+        let drawn = as_f64(&drawn.unwrap());
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        assert!(drawn.iter().all(|x| [0.0, 1.0].contains(x)) && (mean - 0.75).abs() < 0.06, "{mean}");
+    }
+    let shares = as_f64(&g.dirichlet(NdArray::from_slice(&[3e-320, 1e-320]).unwrap(), n).unwrap());
+    assert!(shares.chunks(2).all(|pair| pair[0] + pair[1] == 1.0), "{shares:?}");
+    // The mean and the standard deviation are about `nonc` and 2 sqrt(nonc).
+    let far = NdArray::from_slice(&[2.0, 1e20]).unwrap();
+    let drawn = as_f64(&g.noncentral_chisquare(3.0, &far, (n, 2)).unwrap());
+    assert!(drawn.chunks(2).all(|pair| pair[0] < 100.0 && (pair[1] / 1e20 - 1.0).abs() < 1e-9));
+    let deviation = (drawn.chunks(2).map(|pair| ((pair[1] - 1e20) / 2e10).powi(2)).sum::<f64>() / n as f64).sqrt();
+    assert!((deviation - 1.0).abs() < 0.1, "{deviation}");
+    assert!(as_f64(&g.noncentral_chisquare(0.5, 1e20, 9).unwrap()).iter().all(|x| (x / 1e20 - 1.0).abs() < 1e-9));
+    assert!(as_f64(&g.noncentral_f(2.0, 1e15, 1e20, 9).unwrap()).iter().all(|x| (x / 5e19 - 1.0).abs() < 1e-6));
 }
 
 #[test]

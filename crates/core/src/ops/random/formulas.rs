@@ -1,8 +1,8 @@
 //! Distributions as expressions of uniform and normal numbers and of numbers drawn by rejection.
 
 use super::parameters::{
-    ABOVE_ONE, NOT_NEGATIVE, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE, VALID_ITEM_COUNT, VALID_POISSON_MEAN,
-    check_all, integer_parameter, location_parameter, real_parameter, result_shape, trials_parameter,
+    ABOVE_ONE, MAX_POISSON_MEAN, NOT_NEGATIVE, POSITIVE, POSITIVE_PROBABILITY, PROBABILITY, PROBABILITY_BELOW_ONE, VALID_ITEM_COUNT,
+    VALID_POISSON_MEAN, check_all, integer_parameter, location_parameter, real_parameter, result_shape, trials_parameter,
 };
 use super::{Generator, NORMAL, RANDOM};
 use crate::array::NdArray;
@@ -11,12 +11,17 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Operand;
 use crate::ops::elementwise::{
-    add, atan, divide, exp, expm1, floor, greater, greater_equal, less_equal, log, log1p, logical_not, maximum, minimum, multiply,
+    add, atan, divide, exp, expm1, floor, greater, greater_equal, less, less_equal, log, log1p, logical_not, maximum, minimum, multiply,
     negative, not_equal, power as raise, sqrt, square, subtract, where_,
 };
 
 /// Half the distance between neighbouring uniform float64 numbers. Replaces 0 where the logarithm of 0 would be infinite.
 const LEAST_UNIFORM: f64 = 5.551115123125783e-17;
+
+/// Gamma numbers of shapes below this bound have quotients of 0 or infinity. Which of the two depends only on the quotient of the shapes.
+const TINY_SHAPE: f64 = 1e-300;
+/// Factor for tiny shapes, 2^200. It keeps the logarithms of their gamma numbers finite.
+const TINY_SHAPE_FACTOR: f64 = 1.6069380442589903e60;
 
 impl Generator {
     /// Returns uniform float64 numbers in [0, 1).
@@ -76,6 +81,11 @@ fn multiply_by_number(value: &Operand, factor: f64) -> Result<Operand> {
         Operand::Scalar(s) => Ok((s.as_f64() * factor).into()),
         Operand::Array(a) => Ok(multiply(a, factor)?.into()),
     }
+}
+
+/// Returns the factor for the shapes of gamma numbers whose largest shape is `largest`, if only quotients of the numbers are used.
+pub(super) fn tiny_shape_factor(largest: &NdArray) -> Result<NdArray> {
+    where_(less(largest, TINY_SHAPE)?, TINY_SHAPE_FACTOR, 1.0)
 }
 
 /// Returns `location + scale * numbers`.
@@ -185,6 +195,16 @@ pub(super) fn gamma(g: &Generator, [shape, scale]: [Operand; 2], size: &[usize])
 pub(super) fn beta(g: &Generator, [a, b]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [real_parameter(a, "a", &POSITIVE)?, real_parameter(b, "b", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
+    let pair = match &pair {
+        [Operand::Scalar(a), Operand::Scalar(b)] if a.as_f64().max(b.as_f64()) >= TINY_SHAPE => pair,
+        [Operand::Scalar(_), Operand::Scalar(_)] => {
+            [multiply_by_number(&pair[0], TINY_SHAPE_FACTOR)?, multiply_by_number(&pair[1], TINY_SHAPE_FACTOR)?]
+        }
+        [a, b] => {
+            let factor = tiny_shape_factor(&maximum(a, b)?)?;
+            [multiply(a, &factor)?.into(), multiply(b, factor)?.into()]
+        }
+    };
     let (x, y) = (g.draw_log_gamma(&pair[0], &size)?, g.draw_log_gamma(&pair[1], &size)?);
     divide(1.0, add(1.0, exp(subtract(y, x)?)?)?)
 }
@@ -200,14 +220,29 @@ fn draw_chisquare(g: &Generator, df: &Operand, size: &[usize]) -> Result<NdArray
 }
 
 /// Returns numbers of the noncentral chi-square distribution: a Poisson mixture of chi-square distributions (Johnson, Kotz and
-/// Balakrishnan, "Continuous Univariate Distributions", volume 2, 29.2).
+/// Balakrishnan, "Continuous Univariate Distributions", volume 2, 29.2). Where `nonc` is too large for the Poisson distribution, the number
+/// is the sum of the square of a normal number of mean `sqrt(nonc)` and a chi-square number of `df - 1` degrees of freedom, which is below
+/// the rounding error for smaller `df`.
 fn draw_noncentral_chisquare(g: &Generator, df: &Operand, nonc: &Operand, size: &[usize]) -> Result<NdArray> {
-    let mixed = g.draw_integers(Sampler::Poisson, &[multiply_by_number(nonc, 0.5)?], size)?.astype(DType::F64)?;
-    draw_chisquare(g, &add(df, multiply(mixed, 2.0)?)?.into(), size)
+    let mixture = |nonc: &Operand| {
+        let mixed = g.draw_integers(Sampler::Poisson, &[multiply_by_number(nonc, 0.5)?], size)?.astype(DType::F64)?;
+        draw_chisquare(g, &add(df, multiply(mixed, 2.0)?)?.into(), size)
+    };
+    let largest = match nonc {
+        Operand::Scalar(number) => number.as_f64(),
+        Operand::Array(a) if a.size() == 0 => 0.0,
+        Operand::Array(a) => a.max(())?.item_as()?,
+    };
+    if largest <= MAX_POISSON_MEAN {
+        return mixture(nonc);
+    }
+    let rest = draw_chisquare(g, &maximum(subtract(df, 1.0)?, 0.0)?.into(), size)?;
+    let shifted = add(square(add(g.draw_normal(size)?, sqrt(nonc)?)?)?, rest)?;
+    where_(less_equal(nonc, MAX_POISSON_MEAN)?, mixture(&minimum(nonc, MAX_POISSON_MEAN)?.into())?, shifted)
 }
 
 pub(super) fn noncentral_chisquare(g: &Generator, [df, nonc]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
-    let pair = [real_parameter(df, "df", &POSITIVE)?, real_parameter(nonc, "nonc", &VALID_POISSON_MEAN)?];
+    let pair = [real_parameter(df, "df", &POSITIVE)?, real_parameter(nonc, "nonc", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
     draw_noncentral_chisquare(g, &pair[0], &pair[1], &size)
 }
@@ -223,7 +258,7 @@ pub(super) fn noncentral_f(g: &Generator, [dfnum, dfden, nonc]: [Operand; 3], si
     let all = [
         real_parameter(dfnum, "dfnum", &POSITIVE)?,
         real_parameter(dfden, "dfden", &POSITIVE)?,
-        real_parameter(nonc, "nonc", &VALID_POISSON_MEAN)?,
+        real_parameter(nonc, "nonc", &NOT_NEGATIVE)?,
     ];
     let size = result_shape(&all, size)?;
     let (above, below) = (draw_noncentral_chisquare(g, &all[0], &all[2], &size)?, draw_chisquare(g, &all[1], &size)?);

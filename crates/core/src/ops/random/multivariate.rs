@@ -3,6 +3,7 @@
 use cuprum_macros::numpy;
 
 use super::arguments::draw_with_size;
+use super::formulas::tiny_shape_factor;
 use super::parameters::{
     NOT_NAN, NOT_NEGATIVE, PROBABILITY, VALID_ITEM_COUNT, check_all, device_of, integer_parameter, location_parameter, real_parameter,
     result_shape, trials_parameter,
@@ -107,6 +108,7 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
     if alpha.size() == 0 {
         return alpha.broadcast_to(&shape[..])?.copy();
     }
+    let alpha = multiply(&alpha, tiny_shape_factor(&alpha.max(())?)?)?;
     let logarithms = g.draw_log_gamma(&alpha.into(), &shape)?;
     let largest = logarithms.max(AxisOptions::from(-1).keepdims())?;
     let weights = exp(subtract(logarithms, &largest)?)?;

@@ -27,9 +27,11 @@ pub(super) const POSITIVE_PROBABILITY: Interval =
 pub(super) const PROBABILITY_BELOW_ONE: Interval =
     Interval { contains: |x| (0.0..1.0).contains(&x), message: "{} < 0, {} >= 1 or {} contains NaNs" };
 pub(super) const ABOVE_ONE: Interval = Interval { contains: |x| x > 1.0, message: "{} <= 1 or {} contains NaNs" };
-/// Valid means of a Poisson distribution. As in NumPy, the upper limit is ten standard deviations below 2^63.
+/// Maximum mean of a Poisson distribution. As in NumPy, it is ten standard deviations below 2^63.
+pub(super) const MAX_POISSON_MEAN: f64 = 9.223372006484771e18;
+/// Valid means of a Poisson distribution.
 pub(super) const VALID_POISSON_MEAN: Interval =
-    Interval { contains: |x| (0.0..=9.223372006484771e18).contains(&x), message: "{} < 0, {} contains NaNs, or {} value too large" };
+    Interval { contains: |x| (0.0..=MAX_POISSON_MEAN).contains(&x), message: "{} < 0, {} contains NaNs, or {} value too large" };
 /// Valid numbers of items in a population, for `hypergeometric`. The upper limit is NumPy's.
 pub(super) const VALID_ITEM_COUNT: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
 
