@@ -13,7 +13,7 @@ use crate::{CooArray, DiaArray, Sparse, SparseArray};
 /// Returns an array with ones on diagonal `k` (`scipy.sparse.eye_array`), in DIA format on the current device.
 ///
 /// # Errors
-/// float16 and bfloat16, or too little memory.
+/// A diagonal outside the array, float16 and bfloat16, or too little memory.
 ///
 /// # Examples
 /// ```
@@ -26,7 +26,17 @@ use crate::{CooArray, DiaArray, Sparse, SparseArray};
 #[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| with_named_errors(args, eye_from_args))]
 pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray> {
     check_value_dtype("eye_array", dtype)?;
+    check_offsets("eye_array", &[k], [rows, columns])?;
     DiaArray::new(&ones([1, columns], dtype)?, &offset_array(&[k], [rows, columns])?, [rows, columns])
+}
+
+/// Returns an error if a diagonal is outside an array of `shape`. As in SciPy, the empty diagonals just outside are valid.
+fn check_offsets(op: &'static str, offsets: &[i64], shape: [usize; 2]) -> Result<()> {
+    let limit = |offset: i64| if offset < 0 { shape[0] } else { shape[1] } as u64;
+    match offsets.iter().position(|&offset| offset.unsigned_abs() > limit(offset)) {
+        Some(index) => Err(Error::value(op, format!("Offset {} (index {index}) out of bounds", offsets[index]))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the offsets of diagonals in the index dtype of `shape`, or in int64 if an offset does not fit.
@@ -41,8 +51,8 @@ fn offset_array(offsets: &[i64], shape: [usize; 2]) -> Result<NdArray> {
 /// square and as small as the first diagonal allows.
 ///
 /// # Errors
-/// Different numbers of diagonals and offsets, repeated offsets, a diagonal of the wrong length or of more than one axis, float16 and
-/// bfloat16.
+/// Different numbers of diagonals and offsets, repeated offsets, a diagonal outside the array, of the wrong length or of more than one
+/// axis, float16 and bfloat16.
 ///
 /// # Examples
 /// ```
@@ -68,6 +78,7 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
             [extent, extent]
         }
     };
+    check_offsets(OP, offsets, shape)?;
     let device = diagonals[0].device();
     let mut rows = Vec::new();
     for (diagonal, &offset) in diagonals.iter().zip(offsets) {
@@ -82,8 +93,7 @@ pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize;
         let values = diagonal.reshape(-1)?.astype(dtype)?.broadcast_to([length])?;
         let fill = |count: usize| with_device(device, || zeros(count, dtype));
         // Row n of `data` holds diagonal n. An element in column j of the matrix is stored at index j.
-        let before = if length == 0 { shape[1] } else { above };
-        rows.push(concat([&fill(before)?, &values, &fill(shape[1] - before - length)?], 0)?);
+        rows.push(concat([&fill(above)?, &values, &fill(shape[1] - above - length)?], 0)?);
     }
     let offsets = with_device(device, || offset_array(offsets, shape))?;
     DiaArray::new(&cuprum_core::stack(&rows, 0)?, &offsets, shape)

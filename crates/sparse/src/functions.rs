@@ -314,7 +314,10 @@ fn norm_from_args(args: &Args) -> Result<Value> {
     let a = SparseArray::from_args(args, "x")?;
     let order = match args.get("ord") {
         None => NormOrder::Frobenius,
-        Some(Value::Str(name)) if name == "fro" => NormOrder::Frobenius,
+        Some(Value::Str(name)) if name == "fro" || name == "f" => match args.get("axis") {
+            None => NormOrder::Frobenius,
+            Some(_) => return Err(Error::value(args.op(), "Invalid norm order for vectors.")),
+        },
         Some(_) => match args.scalar("ord")?.as_f64() {
             1.0 => NormOrder::One,
             -1.0 => NormOrder::MinusOne,

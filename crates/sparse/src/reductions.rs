@@ -16,7 +16,8 @@ pub enum NormOrder {
     Frobenius,
     /// Without an axis, `max(sum(abs(a), axis=0))`. With an axis, the sum of the magnitudes along it.
     One,
-    /// Without an axis, `min(sum(abs(a), axis=0))`. With an axis, the sum of the magnitudes along it.
+    /// Without an axis, `min(sum(abs(a), axis=0))`. With an axis, the reciprocal of the sum of the reciprocal magnitudes along it; elements
+    /// that are not stored do not count.
     MinusOne,
     /// Without an axis, `max(sum(abs(a), axis=1))`. With an axis, the largest magnitude along it.
     Infinity,
@@ -138,6 +139,9 @@ pub(crate) fn diagonal(a: &SparseArray, k: i64) -> Result<NdArray> {
 
 pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Result<NdArray> {
     const OP: &str = "norm";
+    if order == NormOrder::MinusOne && axis.is_some() && !a.dtype().is_inexact() {
+        return Err(Error::value(OP, "integers to negative integer powers are not allowed"));
+    }
     let dtype = match (order, axis) {
         (NormOrder::Frobenius, _) if !a.dtype().is_inexact() => DType::F64,
         (NormOrder::Infinity | NormOrder::MinusInfinity, Some(_)) => a.dtype(),
@@ -164,7 +168,8 @@ pub(crate) fn norm(a: &SparseArray, order: NormOrder, axis: Option<isize>) -> Re
     let inner = magnitudes(compress_reduced_axes(&wide, &over)?.canonical()?)?;
     match order {
         NormOrder::Frobenius => length(inner),
-        NormOrder::One | NormOrder::MinusOne => inner.row_sums(),
+        NormOrder::One => inner.row_sums(),
+        NormOrder::MinusOne => inner.with_data(inner.data.reciprocal()?)?.row_sums()?.reciprocal(),
         NormOrder::Infinity | NormOrder::MinusInfinity => {
             let lines = crate::CsrArray::from_inner(inner).into();
             minimum_or_maximum(&lines, 1, order == NormOrder::Infinity)
