@@ -349,6 +349,9 @@ impl<'a> HeaderParser<'a> {
                 self.at += 1;
             }
             if !self.take_byte(b',') {
+                if shape.len() == 1 {
+                    return Err(self.unexpected_token_error("',' after the only extent"));
+                }
                 self.expect_byte(b')')?;
                 break;
             }
@@ -557,6 +560,7 @@ mod tests {
             ("{'descr': '<f4', 'other': 1}", "unknown key"),
             ("{'descr': '<f4', 'fortran_order': None, 'shape': (1,)}", "True or False"),
             ("{'descr': '<f4', 'fortran_order': True, 'shape': (-1,)}", "negative extent"),
+            ("{'descr': '<f4', 'fortran_order': True, 'shape': (3)}", "after the only extent"),
             ("{'descr': '<f4', 'fortran_order': True, 'shape': (99999999999999999999,)}", "too large"),
             ("{'descr': '<f4', 'fortran_order': True, 'shape': (1,)} x", "after the closing brace"),
             ("{'descr': '<f4", "string without end"),

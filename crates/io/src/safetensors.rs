@@ -18,6 +18,9 @@ use crate::transfer::{array_from_host_buffer, for_each_block, normalize_bools};
 
 /// Maximum size of the header in bytes, as in the `safetensors` crate.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
+/// Maximum memory of the parsed header, in bytes per byte of text. Metadata of the form `"a":"b",` takes the most: while the vector grows, a
+/// pair takes three times 48 bytes, and the allocations of its strings take 64.
+const MAX_HEADER_EXPANSION: usize = 26;
 /// Alignment of the elements in files that are written, in bytes.
 const DATA_ALIGNMENT: usize = 64;
 /// Key of the metadata in the header: named texts that belong to the file as a whole.
@@ -325,9 +328,7 @@ impl Header {
         }
         let len = len as usize;
         let text = rest.get(..len).ok_or_else(|| truncated(&format!("its header needs {}", 8 + len as u64)))?;
-        // The parsed header takes at most eight bytes of memory per byte of text. For example, an extent takes eight bytes, and its text at
-        // least two.
-        check_memory_available("load", len.saturating_mul(8))?;
+        check_memory_available("load", len.saturating_mul(MAX_HEADER_EXPANSION))?;
         let raw: RawHeader = serde_json::from_slice(text).map_err(|e| format_error(format!("damaged safetensors header: {e}")))?;
         let mut tensors = Vec::with_capacity(raw.tensors.len());
         for (name, info) in raw.tensors {
@@ -417,7 +418,8 @@ impl<'de> Deserialize<'de> for RawHeader {
                 let mut header = RawHeader::default();
                 while let Some(name) = map.next_key::<String>()? {
                     if name == METADATA_KEY {
-                        header.metadata.extend(map.next_value::<StringPairs>()?.0);
+                        let StringPairs(pairs) = map.next_value()?;
+                        if header.metadata.is_empty() { header.metadata = pairs } else { header.metadata.extend(pairs) }
                     } else {
                         header.tensors.push((name, map.next_value()?));
                     }

@@ -49,6 +49,12 @@ fn the_limit_covers_files() {
         drop(array);
         runs_out("load", 15 * MIB, || io::load(&npy));
     }
+    // The parsed pairs take far more memory than their text of 0.6 MB.
+    let pairs = vec![r#""":"""#; 100_000].join(",");
+    let text = format!(r#"{{"__metadata__":{{{pairs}}}}}"#);
+    let bytes = [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
+    runs_out("metadata", 8 * MIB, || io::load_safetensors_bytes(&bytes));
+    succeeds("metadata", 16 * MIB, || io::load_safetensors_bytes(&bytes));
     let (csv, tensors) = (folder.join("a.csv"), folder.join("a.safetensors"));
     let wide = ones(&[4, 250_000], DType::F64).copy().unwrap();
     let tall = wide.t().unwrap();
