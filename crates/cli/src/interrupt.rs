@@ -1,14 +1,16 @@
 //! Signals that end the command while it writes a file.
 
-/// Makes SIGINT and SIGTERM remove unfinished files before they end the process. Repeated calls have no effect.
+/// Makes SIGINT and SIGTERM remove unfinished files before they end the process. Repeated calls have no effect. A signal that the process
+/// ignores remains ignored.
 pub fn remove_partial_files_on_signals() {
     #[cfg(unix)]
     {
         use signal_hook::consts::{SIGINT, SIGTERM};
         static INSTALL_HANDLER: std::sync::Once = std::sync::Once::new();
         INSTALL_HANDLER.call_once(|| {
+            let handled = [SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
             // Without the handler, the signals keep their default action.
-            let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else { return };
+            let Ok(mut signals) = signal_hook::iterator::Signals::new(handled) else { return };
             let wait = move || {
                 if let Some(signal) = signals.forever().next() {
                     cuprum::io::remove_partial_files();
@@ -18,4 +20,12 @@ pub fn remove_partial_files_on_signals() {
             let _ = std::thread::Builder::new().spawn(wait);
         });
     }
+}
+
+/// Returns whether the process ignores `signal`, as scripts make their background jobs ignore SIGINT. Only Linux reports it.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

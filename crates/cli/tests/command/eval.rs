@@ -158,6 +158,23 @@ fn a_signal_leaves_no_partial_file() {
     }
 }
 
+/// Shells make the background jobs of scripts ignore SIGINT.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_ignored_signal_does_not_end_a_write() {
+    let folder = Folder::new();
+    let script = format!("trap '' INT; exec {} eval 'broadcast_to(1.0, (10**10,))' -o out.csv", env!("CARGO_BIN_EXE_cuprum"));
+    let mut child = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder.0.path()).spawn().unwrap();
+    let id = child.id().to_string();
+    for (signal, ends) in [("INT", false), ("TERM", true)] {
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        assert!(std::process::Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert_eq!(child.try_wait().unwrap().is_some(), ends, "{signal}");
+    }
+    assert!(folder.new_files().is_empty(), "{:?}", folder.new_files());
+}
+
 #[test]
 fn scripts_come_from_standard_input() {
     let folder = Folder::new();

@@ -91,7 +91,7 @@ fn tune_measures_and_info_shows() {
     let folder = Folder::new();
     // The CPU has one accelerator, so nothing is measured.
     let text = succeed(&folder, &["tune", "(a * 2).sum()", "a=random(100)", "--device", "cpu"]);
-    assert!(text.contains("cpu: 0 measured, stored in "), "{text}");
+    assert!(text.contains("cpu: 0 measured, to be stored in "), "{text}");
     assert_eq!(succeed(&folder, &["info", "--tuning"]), text);
     let json: Value = serde_json::from_str(&succeed(&folder, &["info", "--tuning", "--json"])).unwrap();
     assert_eq!((&json[0]["device"], &json[0]["pinned"]), (&"cpu".into(), &false.into()));
