@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::hash::{Hash, Hasher};
-use std::io::Write;
+use std::io::{Error as IoError, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ use crate::settings;
 
 pub(super) const TUNING_VARIABLE: &str = "CUPRUM_TUNING";
 const FILE_HEADER: &str = "cuprum tuning, format 1";
+/// Maximum size of a tuning file in bytes. An entry takes about 200.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Maximum wait for the lock of the tuning files. Writers hold the lock for milliseconds unless they are suspended.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -86,13 +88,23 @@ fn parse_tuning_file(text: &str) -> Option<ResultsByKey> {
     Some(lines.filter(|l| !l.starts_with('#')).filter_map(TuningResult::parse).map(|e| (e.key, e)).collect())
 }
 
+/// Returns the text of a tuning file.
+fn read_file(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(IoError::new(ErrorKind::FileTooLarge, format!("more than {MAX_FILE_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
 /// Returns the path and the entries of the file that `CUPRUM_TUNING` names, read once. `None` if the variable is not set.
 pub(super) fn named_file() -> std::result::Result<Option<&'static (PathBuf, ResultsByKey)>, &'static Error> {
     static NAMED_FILE: OnceLock<Result<Option<(PathBuf, ResultsByKey)>>> = OnceLock::new();
     let load = || {
         let Some(path) = settings::env(TUNING_VARIABLE).map(PathBuf::from) else { return Ok(None) };
         let bad = |message: String| Error::Setting { variable: TUNING_VARIABLE, message: format!("{}: {message}", path.display()) };
-        let text = std::fs::read_to_string(&path).map_err(|e| bad(e.to_string()))?;
+        let text = read_file(&path).map_err(|e| bad(e.to_string()))?;
         let entries = parse_tuning_file(&text).ok_or_else(|| bad(format!("not a tuning file: its first line is not '{FILE_HEADER}'")))?;
         Ok(Some((path, entries)))
     };
@@ -123,7 +135,7 @@ impl DeviceTuningTable {
         versions.hash(&mut h);
         let name = format!("{}-{:016x}.tsv", device.kind().name(), h.finish());
         let file = settings::cache_folder().map(|folder| folder.join("tuning").join(name));
-        let entries = file.as_deref().and_then(|f| std::fs::read_to_string(f).ok()).and_then(|t| parse_tuning_file(&t)).unwrap_or_default();
+        let entries = file.as_deref().and_then(|f| read_file(f).ok()).and_then(|t| parse_tuning_file(&t)).unwrap_or_default();
         DeviceTuningTable { file, versions, entries }
     }
 
@@ -139,7 +151,7 @@ impl DeviceTuningTable {
         let folder = file.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
         let _lock = lock_folder(folder);
-        if let Some(theirs) = std::fs::read_to_string(file).ok().and_then(|t| parse_tuning_file(&t)) {
+        if let Some(theirs) = read_file(file).ok().and_then(|t| parse_tuning_file(&t)) {
             theirs.into_iter().for_each(|(key, entry)| {
                 self.entries.entry(key).or_insert(entry);
             });
@@ -295,6 +307,12 @@ mod tests {
 
     fn keys(file: &Path) -> Vec<u64> {
         parse_tuning_file(&std::fs::read_to_string(file).unwrap()).unwrap().into_keys().collect()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn endless_files_are_refused() {
+        assert_eq!(read_file(Path::new("/dev/zero")).unwrap_err().kind(), ErrorKind::FileTooLarge);
     }
 
     #[test]
