@@ -192,15 +192,15 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     if a.ndim() == 1 {
         return reduce_flat(op, dtype, a, &offsets);
     }
-    if a.device() == Device::CPU {
-        check_offsets(op, &offsets, axis, extent)?; // the kernel's error would contain an offset into the flattened array
-    }
     let rows = if axis + 1 == a.ndim() { a.clone() } else { moveaxis(a, [axis as isize], [-1])? };
     let row_count = shape.iter().product::<usize>() / count;
     // In the joined offsets of all rows, the last offset of a row and the first of the next row enclose an extra segment. The strides of
     // `layout` below skip the result of that segment.
     let joined = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
-    let result = reduce_flat(op, dtype, &rows, &joined)?;
+    let result = reduce_flat(op, dtype, &rows, &joined).or_else(|error| {
+        check_offsets(op, &offsets, axis, extent)?; // the kernel's error contains an offset into the flattened array
+        Err(error)
+    })?;
     let layout = Layout::strided(&[row_count, count], &[count as isize + 1, 1], 0)?;
     let result = NdArray::from(result.stored()?.with_layout(layout)?);
     let mut moved = shape.clone();

@@ -376,6 +376,10 @@ fn invalid_arguments_are_errors() -> Result<()> {
     assert!(message(a.reshard([Shard(0)])).contains("is not a mesh"));
     let other = a.shard(&mesh, [Shard(0)])?;
     assert!(message(cuprum_core::add(&other, &a)).contains("arrays are on"));
+    // The index belongs to the axis, not to the flattened array.
+    let offsets = with_device(Device::CPU, || NdArray::from_slice(&[0, 5, 5, 9]))?.shard(&mesh, [Replicate])?;
+    let outside = message(cuprum_core::segment_sum(&numbers(&[3, 130])?.shard(&mesh, [Shard(0)])?, &offsets));
+    assert!(outside.contains("index 5 is out of bounds for axis 0 with size 3"), "{outside}");
     assert!(Mesh::loopback(0).is_err() && Mesh::loopback_grid(&[]).is_err() && Mesh::devices(&[]).is_err());
     assert!(Mesh::loopback(usize::MAX).is_err() && Mesh::loopback_grid(&[usize::MAX, 3]).is_err());
     assert!(Mesh::devices(&[mesh.device()]).is_err());
