@@ -222,6 +222,8 @@ def bessel_y_rest(n, z):
 
 
 TABLES |= {
+    # (-1 / gamma(x) - 1) / ((x - a) (x - b)) with the zeros a and b between -3 and -2.
+    "RECIPROCAL_GAMMA_QUOTIENT_COEFFICIENTS": (without_zero(without_zero(lambda x: -mp.rgamma(x) - 1, -2.457), -2.748), -2.8, -2.2, -2.5),
     "I0": (even(lambda y: mp.besseli(0, 2 * y)), 0, 16, 0),
     "I1": (i1_rest, 0, 16, 0),
     "I0_LARGE_COEFFICIENTS": (at_infinity(lambda x: mp.sqrt(x) * mp.exp(-x) * mp.besseli(0, x), 1 / mp.sqrt(2 * mp.pi)), 0, mpf(1) / 8, mpf(1) / 16),

@@ -8,6 +8,9 @@ with_error_function! {
         if x > 0.0 {
             return (-ndtr_f64(-x)).ln_1p();
         }
+        if x > -1.0 {
+            return ndtr_f64(x).ln();
+        }
         // Both terms are negative.
         -0.5 * x * x + (0.5 * erfcx_positive(-x * FRAC_1_SQRT_2)).ln()
     }

@@ -37,20 +37,23 @@ with_zeta! {
         if s > -0.25 {
             return if u == 0.0 { INFINITY } else { u.polynomial(ZETA_COEFFICIENTS) / u };
         }
+        let sine = sin_pi(0.5 * s);
+        if sine == 0.0 {
+            return 0.0;
+        }
         if s < -310.0 {
-            let sine = sin_pi(0.5 * s);
-            return if sine == 0.0 { 0.0 } else { sine * INFINITY };
+            return sine * INFINITY;
         }
         // Uses the functional equation.
         let n = -s;
         let even = if s < -1.5 { hurwitz_positive(1.0 + n, 1.0) } else { n.polynomial(ZETA_COEFFICIENTS) / n };
         // The last factor corrects the power of 2 pi for the rounding error of 2 pi.
-        let sine = 0.318309886183790671538 * sin_pi(0.5 * s) * even * s.mul_add(3.8981718325193755e-17, 1.0);
+        let factor = 0.318309886183790671538 * sine * even * s.mul_add(3.8981718325193755e-17, 1.0);
         if n < 140.0 {
             // gamma(1 + n) as a product, because 1 + n is rounded.
-            return TAU.powf(s) * (n * gamma_positive(n)) * sine;
+            return TAU.powf(s) * (n * gamma_positive(n)) * factor;
         }
-        factorial_over_power(n, TAU, TAU * sine)
+        factorial_over_power(n, TAU, TAU * factor)
     }
 
     #[helper]

@@ -81,7 +81,8 @@ macro_rules! with_zeta {
                         break;
                     }
                     sum = sum + power;
-                    if power < 1e-18 * sum {
+                    // The integral of the other terms is an upper bound of their sum.
+                    if power * (q + k) < 1e-18 * (s - 1.0) * sum {
                         return sum;
                     }
                     k = k + 1.0;
@@ -106,6 +107,10 @@ macro_rules! with_zeta {
             /// Returns Hurwitz's zeta function for s > 1 and q > 0.
             #[helper]
             fn hurwitz_positive(s: f64, q: f64) -> f64 {
+                if q > 1e100 {
+                    // The first term of the Euler-Maclaurin formula. The others are below its rounding error.
+                    return q.powf(1.0 - s) / (s - 1.0);
+                }
                 let power = q.powf(-s);
                 if power > 1e-290 {
                     return power * hurwitz_scaled(s, q);
