@@ -89,7 +89,8 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// An operation that does not take two arguments, or whose result dtype differs from its operand dtype or the given dtype. Several axes for
-/// an operation that is not associative. No elements, or a mask without an initial value, for an operation without identity. The errors of reductions.
+/// an operation that is not associative. No elements, or a mask without an initial value, for an operation without identity. The errors of
+/// reductions.
 ///
 /// # Examples
 /// ```

@@ -24,7 +24,8 @@ fn interp_from_args(args: &Args) -> Result<Value> {
 /// the gathers are part of the last pass.
 ///
 /// # Errors
-/// Points that are not 1-D or of different lengths, no points, a complex `left` or `right` for real points, a period of 0, or arrays on different devices.
+/// Points that are not 1-D or of different lengths, no points, a complex `left` or `right` for real points, a period of 0, or arrays
+/// on different devices.
 ///
 /// # Examples
 /// ```
