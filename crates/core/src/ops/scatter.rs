@@ -6,7 +6,7 @@ use crate::arguments::IntegerArgument;
 use crate::array::{Array, NdArray, StoredArray};
 use crate::call;
 use crate::call::{OutputSpec, ScatterRows, Work};
-use crate::device::with_device;
+use crate::device::{Stream, with_device};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -26,6 +26,7 @@ use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum};
 use crate::ops::select::flatnonzero;
 use crate::ops::sort::differs_from_previous;
 use crate::ops::value::Args;
+use crate::s;
 use crate::scalar::Scalar;
 use crate::settings::reproducible_sums::reproducible_sums;
 
@@ -37,8 +38,21 @@ super::ops! { Scatter after indexing::fused_take:
 const MAX_UNGROUPED_ELEMENTS_PER_VALUE: usize = 4;
 /// Maximum ratio of values to array elements at which floats are summed without first grouping the values by row.
 const MAX_UNGROUPED_VALUES_PER_ELEMENT: usize = 4096;
+/// Minimum number of elements in a row at which grouping by row takes less time than reproducible sums in any order
+/// (`docs/notes/scatter-sums.md`).
+const MIN_GROUPED_ROW: usize = 64;
+/// Maximum number of values for a row at which rows are preferably grouped. One thread adds all values of an element.
+const MAX_PREFERRED_GROUP: i128 = 1024;
 /// Operations by which kernels of the family `Scatter` can combine an element with a value.
 const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
+
+/// Values grouped by the row that they update. The values of group `g` are at the positions `order[offsets[g]..offsets[g + 1]]`.
+struct Groups {
+    /// The row of each group: 1-D, without repetitions.
+    rows: NdArray,
+    order: NdArray,
+    offsets: NdArray,
+}
 
 /// Returns whether combining several values by `combine` gives the same result in any order, as it does for integers and bools.
 fn is_order_independent(combine: Op, dtype: DType) -> bool {
@@ -104,17 +118,24 @@ impl ScatterInputs {
         } else if combine == ADD && is_unordered && !is_contended && declared.contains(Capability::UnorderedScatterSum) {
             self.dispatch(target, Some(combine), Some(Capability::UnorderedScatterSum))
         } else if combine == ADD && suits_sum && declared.contains(Capability::ReproducibleScatterSum) {
+            // Grouping reads results on the host, which a capture does not allow.
+            let is_long_row = elements / self.rows.shape()[0].max(1) >= MIN_GROUPED_ROW && self.values.dtype().real().itemsize() >= 4;
+            if is_long_row && !Stream::current(target.device()).is_capturing() {
+                let groups = self.group_by_row(target)?;
+                let lengths = groups.offsets.index(s![1..])?.subtract(&groups.offsets.index(s![..-1])?)?;
+                if lengths.max(())?.item()?.as_int().is_some_and(|longest| longest <= MAX_PREFERRED_GROUP) {
+                    return self.dispatch_grouped(target, combine, groups);
+                }
+            }
             self.dispatch(target, Some(combine), Some(Capability::ReproducibleScatterSum))
         } else {
-            self.dispatch_grouped(target, combine)
+            let groups = self.group_by_row(target)?;
+            self.dispatch_grouped(target, combine, groups)
         }
     }
 
-    /// Combines floating-point or complex values by row.
-    ///
-    /// Sorts the indices, so that the values of each row are adjacent. Rows of several elements are combined with their values in order.
-    /// For rows of one element, the values are first combined with each other.
-    fn dispatch_grouped(mut self, target: &NdArray, combine: Op) -> Result<NdArray> {
+    /// Sorts the indices, so that the values of each row are adjacent. There is at least one index.
+    fn group_by_row(&self, target: &NdArray) -> Result<Groups> {
         let op = SCATTER.name();
         let extent = self.rows.shape()[0];
         check_bounds(op, &self.indices, self.source_axis, extent)?;
@@ -127,7 +148,14 @@ impl ScatterInputs {
         let starts = flatnonzero(&run_start_mask(&sorted)?)?;
         let end = full_on_device(target.device(), &[1], Scalar::Int(sorted.size() as i128), DType::I64)?;
         let offsets = concat([&starts, &end], 0)?;
-        (self.indices, self.is_distinct) = (sorted.take(&starts, 0)?.contiguous()?, true);
+        Ok(Groups { rows: sorted.take(&starts, 0)?.contiguous()?, order, offsets })
+    }
+
+    /// Combines floating-point or complex values by row. Rows of several elements are combined with their values in order. For rows of one
+    /// element, the values are first combined with each other.
+    fn dispatch_grouped(mut self, target: &NdArray, combine: Op, groups: Groups) -> Result<NdArray> {
+        let Groups { rows, order, offsets } = groups;
+        (self.indices, self.is_distinct) = (rows, true);
         type SegmentReduction = fn(&NdArray, &NdArray) -> Result<NdArray>;
         let reductions: [(Op, SegmentReduction); 4] = [
             (ADD, |a, offsets| segment_sum(a, offsets)),
