@@ -67,8 +67,8 @@ impl Npz {
     /// Opens a file and reads its directory. A pipe is read into memory.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that is missing, is no zip archive, has two arrays with the same name, or members that overlap. NumPy reads the
-    /// last of several arrays with the same name.
+    /// [`Error::Io`] for a file that is missing, is no zip archive, has two arrays with the same name, or members that overlap. NumPy reads
+    /// the last of several arrays with the same name.
     pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
         let path = path.as_ref();
         let (mut file, size) = source::open(path)?;

@@ -203,13 +203,14 @@ fn parameters_broadcast_and_are_checked() {
 #[test]
 fn uniform_numbers_are_below_array_bounds() {
     // Each range holds one number of the dtype, its lower end.
-    let to_number: [(DType, u32, fn(u64) -> f64); 4] = [
+    type FromBits = fn(u64) -> f64;
+    let dtypes: [(DType, u32, FromBits); 4] = [
         (DType::F16, f16::MANTISSA_DIGITS, |bits| f16::from_bits(bits as u16).into()),
         (DType::BF16, bf16::MANTISSA_DIGITS, |bits| bf16::from_bits(bits as u16).into()),
         (DType::F32, f32::MANTISSA_DIGITS, |bits| f32::from_bits(bits as u32).into()),
         (DType::F64, f64::MANTISSA_DIGITS, f64::from_bits),
     ];
-    for (dtype, digits, to_number) in to_number {
+    for (dtype, digits, to_number) in dtypes {
         let exponents = 0..(1u64 << (8 * dtype.itemsize() as u32 - digits)) - 1;
         let last = (1u64 << (digits - 1)) - 1;
         let bits = exponents.flat_map(|e| [0, 1, 2, last / 2, last - 2, last - 1].map(|mantissa| (e << (digits - 1)) + mantissa));
