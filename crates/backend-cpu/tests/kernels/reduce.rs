@@ -2,7 +2,7 @@
 
 use cuprum_core::{
     AxisOptions, Complex, DType, Error, NdArray, arange_as, axis, bf16, broadcast_to, count_nonzero, einsum, expand_dims, f16, flip, full,
-    matmul, multiply, ones, segment_max, segment_min, segment_prod, segment_sum, with_fusion, zeros,
+    matmul, multiply, ones, s, segment_max, segment_min, segment_prod, segment_sum, with_fusion, zeros,
 };
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
@@ -235,6 +235,13 @@ fn segments() {
     assert!(matches!(check(&[0, 4]), Err(Error::Index { index: 4, .. })));
     assert!(matches!(check(&[-1, 3]), Err(Error::Index { index: -1, .. })));
     assert!(matches!(check(&[2, 1]), Err(Error::Value { .. })));
+}
+
+#[test]
+fn views_of_empty_arrays_stay_in_their_buffer() {
+    let column = zeros((0, 1000), DType::F64).unwrap().index(s![.., 999]).unwrap();
+    assert!(column.to_vec::<f64>().unwrap().is_empty());
+    assert_eq!(as_f64(&segment_sum(&column, &NdArray::from_slice(&[0, 0]).unwrap()).unwrap()), [0.0]);
 }
 
 #[test]

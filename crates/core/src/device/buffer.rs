@@ -369,6 +369,9 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     }
     let size = layout.size();
     let mut out: Vec<T> = Vec::new();
+    if size == 0 {
+        return Ok(out);
+    }
     try_reserve("to_vec", &mut out, size)?;
     let base = bytes.as_ptr();
     if layout.is_c_contiguous() {

@@ -12,7 +12,8 @@ pub type Strides = SmallVec<[isize; 6]>;
 /// Maximum number of axes of an array, as in NumPy 2 (`NPY_MAXDIMS`).
 pub const MAX_NDIM: usize = 64;
 
-/// Shape, strides and offset (in elements) of an array within its buffer. Contiguity is computed once.
+/// Shape, strides and offset (in elements) of an array within its buffer. Contiguity is computed once. The offset of a layout without
+/// elements is 0.
 ///
 /// ```
 /// use cuprum_core::Layout;
@@ -92,8 +93,8 @@ impl Layout {
     /// Returns a layout with the given strides and offset, in elements. [`StoredArray::new`](crate::StoredArray::new) checks that the
     /// layout stays inside the buffer.
     ///
-    /// Axes of one element get stride 0, and a layout without elements the strides of C order: their strides address nothing, and foreign
-    /// arrays may have any value there.
+    /// Axes of one element get stride 0, and a layout without elements offset 0 and the strides of C order: their strides address nothing,
+    /// and foreign arrays may have any value there.
     ///
     /// # Errors
     /// The errors of [`checked_size`]. [`Error::Shape`] if the number of strides differs from the number of axes.
@@ -112,6 +113,7 @@ impl Layout {
     fn new_unchecked(shape: Dims, strides: Strides, offset: usize) -> Layout {
         let c_contiguous = is_dense(shape.iter().rev().zip(strides.iter().rev()));
         let f_contiguous = is_dense(shape.iter().zip(strides.iter()));
+        let offset = if shape.contains(&0) { 0 } else { offset };
         Layout { shape, strides, offset, c_contiguous, f_contiguous }
     }
 
@@ -255,7 +257,8 @@ impl Layout {
     /// Restricts `axis` to the `len` elements `start, start + step, ...`. The caller checks the range.
     pub(crate) fn slice_axis(&self, axis: usize, start: usize, step: isize, len: usize) -> Layout {
         let mut out = self.clone();
-        if len > 0 {
+        // Strides of empty arrays may be saturated, so that their products overflow.
+        if len > 0 && !self.shape.contains(&0) {
             out.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         }
         out.shape[axis] = len;
@@ -291,7 +294,7 @@ impl Layout {
         let (rows, cols) = (self.shape[axes[0]] as isize, self.shape[axes[1]] as isize);
         let (r0, c0) = if offset >= 0 { (0, offset) } else { (offset.saturating_neg(), 0) };
         let len = (rows - r0).min(cols - c0).max(0);
-        let start = if len > 0 { r0 * self.strides[axes[0]] + c0 * self.strides[axes[1]] } else { 0 };
+        let start = if len > 0 && !self.shape.contains(&0) { r0 * self.strides[axes[0]] + c0 * self.strides[axes[1]] } else { 0 };
         let keep = (0..self.ndim()).filter(|a| !axes.contains(a));
         let mut shape: Dims = keep.clone().map(|a| self.shape[a]).collect();
         let mut strides: Strides = keep.map(|a| self.strides[a]).collect();
@@ -353,9 +356,9 @@ impl Layout {
         })
     }
 
-    /// Returns this layout with its offset replaced by `offset`.
+    /// Returns this layout with its offset replaced by `offset`, unless it has no elements.
     pub fn with_offset(&self, offset: usize) -> Layout {
-        Layout { offset, ..self.clone() }
+        Layout { offset: if self.shape.contains(&0) { 0 } else { offset }, ..self.clone() }
     }
 }
 
@@ -493,6 +496,21 @@ mod tests {
     fn layouts_without_elements_have_the_strides_of_c_order() {
         assert_eq!(Layout::strided(&[0, 3], &[7, 9], 0).unwrap().strides(), [3, 1]);
         assert_eq!(Layout::contiguous(&[2, 3]).unwrap().diagonal(5, 0, 1).unwrap().offset(), 0);
+    }
+
+    #[test]
+    fn layouts_without_elements_have_offset_0() {
+        let empty = Layout::contiguous(&[0, 1000]).unwrap();
+        let views = [
+            empty.index_axis(1, 999),
+            empty.slice_axis(1, 999, 1, 1),
+            empty.flip(&[1]),
+            empty.diagonal(5, 0, 1).unwrap(),
+            empty.with_offset(7),
+            Layout::contiguous(&[2, 3]).unwrap().index_axis(0, 1).slice_axis(0, 2, 1, 0),
+            Layout::strided(&[0, 3], &[3, 1], usize::MAX).unwrap(),
+        ];
+        assert!(views.iter().all(|view| view.offset() == 0), "{views:?}");
     }
 
     #[test]
