@@ -116,3 +116,20 @@ fn special_values() {
     let (a, b) = (ones([2, 0], DType::F32).unwrap(), ones([0, 3], DType::F32).unwrap());
     assert_eq!(matmul(&a, &b).unwrap().to_vec::<f32>().unwrap(), [0.0; 6], "empty sums");
 }
+
+#[test]
+fn einsum_of_16_bit_floats_rounds_once() {
+    for dtype in [DType::F16, DType::BF16] {
+        let array = |values: &[f64]| NdArray::from_slice(values).unwrap().astype(dtype).unwrap();
+        let many = ones(70_000, dtype).unwrap();
+        let close = |got: NdArray, want: f64| {
+            assert_eq!(got.dtype(), dtype);
+            let got = as_f64(&got)[0];
+            assert!((got / want - 1.0).abs() < 0.01, "{dtype}: {got}, {want}");
+        };
+        close(einsum("i,->", [&many, &array(&[0.5]).reshape(()).unwrap()]).unwrap(), 35_000.0);
+        close(einsum("i,j->j", [&many, &array(&[0.001])]).unwrap(), 70.0);
+        let large = array(&[300.0]);
+        close(einsum("i,i,i->", [&large, &large, &array(&[0.001])]).unwrap(), 90.0);
+    }
+}

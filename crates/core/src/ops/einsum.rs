@@ -157,7 +157,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 ///
 /// Subscripts may repeat (diagonals), contain ellipses, and omit the output. The operands are any list of arrays or references. They are
 /// converted to their promoted dtype, which is also the dtype of the result. More than two operands are contracted in pairs, in the order
-/// that [`einsum_path`] returns.
+/// that [`einsum_path`] returns. Intermediate results of float16 and bfloat16 are float32.
 ///
 /// # Errors
 /// More than 512 operands, subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on
@@ -186,9 +186,16 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     }
     let Subscripts { inputs, stretched, output, extents } = parse(subscripts, operands)?;
     let dtype = DType::promote_all(operands.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
+    // Intermediate results of a 16-bit dtype would overflow or round where NumPy, which computes in float32, rounds once.
+    let has_intermediate = match &inputs[..] {
+        [_] => false,
+        [a, b] => [(a, b), (b, a)].iter().any(|(x, y)| x.iter().any(|m| !y.contains(m) && !output.contains(m))),
+        _ => true,
+    };
+    let computed = if dtype.is_float() && dtype.itemsize() == 2 && has_intermediate { DType::F32 } else { dtype };
     let promoted = |((a, modes), stretched): ((&&NdArray, _), Dims)| {
         let a = if stretched.is_empty() { (*a).clone() } else { a.squeeze(&stretched[..])? };
-        Ok(LabeledOperand { array: a.astype(dtype)?, modes })
+        Ok(LabeledOperand { array: a.astype(computed)?, modes })
     };
     let mut terms: Vec<LabeledOperand> = operands.iter().zip(inputs).zip(stretched).map(promoted).collect::<Result<_>>()?;
     let mut modes: Vec<SmallVec<[Mode; 6]>> = terms.iter().map(|term| term.modes.clone()).collect();
@@ -200,7 +207,7 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
         terms.push(LabeledOperand { array, modes: kept });
     }
     let Some(last) = terms.pop() else { return Err(Error::value("einsum", "no operand is left")) };
-    let last = simplify_operand(last, &[], &output, &extents, dtype)?;
+    let last = simplify_operand(last, &[], &output, &extents, computed)?;
     let shape: Dims = output.iter().map(|&m| extents[m as usize]).collect();
     align_axes(&last, &output)?.broadcast_to(shape)?.astype(dtype)
 }
