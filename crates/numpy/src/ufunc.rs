@@ -10,10 +10,11 @@ pub use cuprum_core::ops::elementwise::{
     ADD, BITWISE_AND, BITWISE_OR, BITWISE_XOR, DIVIDE, FLOOR_DIVIDE, FMAX, FMIN, GCD, HYPOT, LCM, LEFT_SHIFT, LOGICAL_AND, LOGICAL_OR,
     LOGICAL_XOR, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, POWER, REMAINDER, RIGHT_SHIFT, SUBTRACT,
 };
+use cuprum_core::ops::segments::sum_segments_from_first;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     AxisOptions, DType, Device, Error, IndexItem, IntoIndex, Kind, NdArray, NewAxis, Op, Operand, Result, Scalar, Segments, add,
-    axis as along, concat, cummax, cummin, expr, nanmax, nanmin, numpy, segment_max, segment_min, segment_prod, segment_sum, stack, where_,
+    axis as along, concat, cummax, cummin, expr, nanmax, nanmin, numpy, segment_max, segment_min, segment_prod, stack, where_,
 };
 
 use crate::common::{array_on_device, filled, index_range, slice_axis};
@@ -294,7 +295,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
 /// `indices[i + 1]`, the last one at the end of the axis. If an index is not smaller than the next, the result of its segment is the
 /// element at this index.
 ///
-/// [`segment_sum`] and its relatives take offsets, and give the identity for empty segments.
+/// [`segment_sum`](cuprum_core::segment_sum) and its relatives take offsets, and give the identity for empty segments.
 ///
 /// Passes over memory: that of a segment reduction for `add`, `multiply`, `minimum` and `maximum`, and a gather if the indices do not
 /// increase; a reduction for each segment for other operations. The call waits for the device.
@@ -334,7 +335,7 @@ pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize
     }
     type Reduction = fn(&NdArray, Segments) -> Result<NdArray>;
     let reductions: [(Op, Reduction); 4] = [
-        (ADD, |a, segments| segment_sum(a, segments)),
+        (ADD, |a, segments| sum_segments_from_first(a, segments)),
         (MULTIPLY, |a, segments| segment_prod(a, segments)),
         (MINIMUM, |a, segments| segment_min(a, segments)),
         (MAXIMUM, |a, segments| segment_max(a, segments)),

@@ -22,7 +22,7 @@ use crate::ops::index::{AdvancedIndex, IndexItem, IntoIndex, SelectedRows, basic
 use crate::ops::indexing::check_bounds;
 use crate::ops::manipulation::concat;
 use crate::ops::scan::cummax;
-use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum};
+use crate::ops::segments::{segment_max, segment_min, segment_prod, sum_segments_from_first};
 use crate::ops::select::flatnonzero;
 use crate::ops::sort::differs_from_previous;
 use crate::ops::value::Args;
@@ -158,7 +158,7 @@ impl ScatterInputs {
         (self.indices, self.is_distinct) = (rows, true);
         type SegmentReduction = fn(&NdArray, &NdArray) -> Result<NdArray>;
         let reductions: [(Op, SegmentReduction); 4] = [
-            (ADD, |a, offsets| segment_sum(a, offsets)),
+            (ADD, |a, offsets| sum_segments_from_first(a, offsets)),
             (MULTIPLY, |a, offsets| segment_prod(a, offsets)),
             (MINIMUM, |a, offsets| segment_min(a, offsets)),
             (MAXIMUM, |a, offsets| segment_max(a, offsets)),

@@ -13,8 +13,8 @@ use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, checked_size, normalize_axis};
 use crate::op::{Family, Op};
 use crate::ops::creation::{arange_as, full_on_device};
-use crate::ops::elementwise::{add, multiply, subtract, where_};
-use crate::ops::manipulation::concat;
+use crate::ops::elementwise::{add, copysign, equal, less, logical_and, multiply, subtract, where_};
+use crate::ops::manipulation::{concat, stack};
 use crate::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, reduction_definition};
 use crate::ops::search::Side;
 use crate::ops::select::flatnonzero;
@@ -175,6 +175,30 @@ pub fn segment_min(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>
 #[numpy("segment_max(a, offsets, axis=0)")]
 pub fn segment_max(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
     reduce_segments(SEGMENT_MAX, a.dtype(), a, segments.into())
+}
+
+/// Returns the sum of each segment as [`segment_sum`] does, without the initial value 0: the sum of elements that are all -0.0 is -0.0, as
+/// in `numpy.add.reduceat`. No segment is empty.
+///
+/// If a float sum is 0, the call waits for the device and takes a second pass over the elements.
+///
+/// # Errors
+/// The errors of [`segment_sum`].
+pub fn sum_segments_from_first(a: &NdArray, segments: impl Into<Segments>) -> Result<NdArray> {
+    let segments = segments.into();
+    let sum = segment_sum(a, segments.clone())?;
+    let keep_sign = |sum: NdArray, values: NdArray| {
+        if !equal(&sum, 0)?.any(())?.item()?.as_bool() {
+            return Ok(sum);
+        }
+        let is_negative_zero = logical_and(equal(&values, 0)?, less(copysign(1, &values)?, 0)?)?;
+        where_(segment_min(&is_negative_zero, segments.clone())?, -0.0, sum)
+    };
+    if a.dtype().is_complex() {
+        let parts = [keep_sign(sum.real()?, a.real()?)?, keep_sign(sum.imag()?, a.imag()?)?];
+        return stack(&parts, -1)?.view_as(a.dtype())?.squeeze(-1);
+    }
+    if a.dtype().is_float() { keep_sign(sum, a.clone()) } else { Ok(sum) }
 }
 
 /// Reduces each segment by `op`. Elements are converted to `dtype`, and the results have this dtype, too.
