@@ -147,13 +147,13 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
     }
 }
 
-/// Returns an error if the outputs of a kernel differ in number, dtype or shape from those that `call` requests.
+/// Returns an error if the outputs of a kernel differ in number, dtype, shape or device from those that `call` requests.
 #[inline]
 fn check_outputs(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Result<()> {
     // These kernels determine the extents.
     let has_any_shape = matches!(call.work, Work::Select(_) | Work::Custom(_) | Work::Sparse(Sparse::Product { .. }));
     let matches_spec = |(output, spec): (&StoredArray, &OutputSpec)| {
-        output.dtype() == spec.dtype && (has_any_shape || output.layout().shape() == spec.layout.shape())
+        output.dtype() == spec.dtype && output.device() == call.device && (has_any_shape || output.layout().shape() == spec.layout.shape())
     };
     if outputs.len() == call.outputs.len() && outputs.iter().zip(call.outputs).all(matches_spec) {
         return Ok(());
@@ -163,9 +163,13 @@ fn check_outputs(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Result<(
 
 #[cold]
 fn wrong_outputs_error(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Error {
-    let returned: Vec<_> = outputs.iter().map(|a| (a.dtype(), a.shape())).collect();
+    let returned: Vec<_> = outputs.iter().map(|a| (a.dtype(), a.shape(), a.device())).collect();
     let requested: Vec<_> = call.outputs.iter().map(|o| (o.dtype, o.layout.shape())).collect();
-    Error::backend(entry.accelerator.name, call.op.name(), format!("a kernel returned {returned:?}; the call needs {requested:?}"))
+    Error::backend(
+        entry.accelerator.name,
+        call.op.name(),
+        format!("a kernel returned {returned:?}; the call needs {requested:?} on {}", call.device),
+    )
 }
 
 /// Runs the kernel of `entry`. The caller has checked that the kernel declares the operations and dtypes of `call`.
@@ -408,4 +412,39 @@ fn empty_outputs(call: &Call) -> Result<Outputs> {
     let driver = driver(call.device)?;
     let make = |o: &OutputSpec| StoredArray::new(o.dtype, o.layout.clone(), driver.allocate(0, call.stream)?);
     call.outputs.iter().map(make).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Fill;
+    use crate::device::DeviceKind;
+    use crate::registry::{Availability, Kernel};
+
+    static ENTRY: ChainEntry = ChainEntry {
+        accelerator: &Accelerator {
+            name: "other",
+            device: "cpu",
+            rank: 0,
+            summary: "",
+            probe: || Availability::Ready(String::new()),
+            kernels: &[],
+            base: None,
+        },
+        kernel: &Kernel::new(Family::Fill, |_| Ok(Outcome::Done(Outputs::new()))),
+    };
+
+    #[test]
+    fn outputs_on_another_device_are_errors() {
+        let specification = OutputSpec::contiguous(DType::F64, &[2]).unwrap();
+        let buffer = std::sync::Arc::new(crate::buffer::HostBuffer::zeroed(16).unwrap());
+        let outputs: Outputs = [StoredArray::new(DType::F64, specification.layout.clone(), buffer).unwrap()].into_iter().collect();
+        let check = |device: Device| {
+            let (stream, work) = (Stream::current(Device::CPU), Work::Fill(Fill::Undefined));
+            let op = crate::ops::creation::EMPTY;
+            check_outputs(&Call { op, device, stream, inputs: &[], outputs: std::slice::from_ref(&specification), work }, &outputs, &ENTRY)
+        };
+        check(Device::CPU).unwrap();
+        assert!(check(Device::new(DeviceKind::CPU, 1)).is_err());
+    }
 }
