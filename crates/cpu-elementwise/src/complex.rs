@@ -418,7 +418,7 @@ impl ComplexMath {
             let h = (x / 2.0).hypot(y / 2.0);
             return C::new(x / 4.0 / h / h, right_angle);
         }
-        if x == 1.0 && y.abs() < tiny {
+        if x == 1.0 && y.abs() <= tiny {
             if y == 0.0 {
                 return C::new(f64::INFINITY, y);
             }

@@ -1,10 +1,11 @@
 //! Values for which products, powers or norms overflow or underflow, and arrays without elements.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{Complex, DType, NdArray, Result, array, ones, stack, zeros};
+use cuprum_core::{Complex, DType, NdArray, Result, array, atanh, ones, stack, zeros};
 use cuprum_numpy::ConvolutionMode;
 use cuprum_numpy::fft::fftconvolve;
 use cuprum_numpy::linalg::{cond, expm, lstsq};
+use cuprum_numpy::ufunc::{ADD, reduceat};
 
 /// Checks that the elements of `expm(a)` have small relative errors.
 fn check_exponential(a: &NdArray, expected: &[f64], tolerance: f64) -> Result<()> {
@@ -81,5 +82,28 @@ fn convolutions_that_broadcast_are_centred() -> Result<()> {
     assert_eq!(same(&array![1.0], &ones(4, DType::F64)?)?, array![1.0]);
     let result = same(&array![[0.0, 1.0, 2.0]], &array![[0.0], [1.0], [2.0]])?;
     assert_eq!(result, array![[0.0, 1.0, 2.0]]);
+    Ok(())
+}
+
+#[test]
+fn sums_of_negative_zeros_by_segment_are_negative() -> Result<()> {
+    let starts = array![0i64, 1, 3, 2];
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        let a = array![-0.0, -0.0, -0.0, 0.0, -0.0].astype(dtype)?;
+        let sums = reduceat(&a, &starts, 0, None, ADD)?;
+        let negative: Vec<bool> = sums.astype(DType::F64)?.to_vec::<f64>()?.iter().map(|sum| sum.is_sign_negative()).collect();
+        assert_eq!((sums.dtype(), negative), (dtype, vec![true, true, false, false]));
+    }
+    let (zero, rest) = (Complex::new(-0.0, 1.0), Complex::new(-0.0, -1.0));
+    let sums = reduceat(&array![zero, rest, -rest], &array![0i64, 2], 0, None, ADD)?.to_vec::<Complex<f64>>()?;
+    assert_eq!(format!("{sums:?}"), format!("{:?}", [Complex::new(-0.0, 0.0), -rest]));
+    Ok(())
+}
+
+#[test]
+fn inverse_hyperbolic_tangent_close_to_its_pole() -> Result<()> {
+    let y = f64::MIN_POSITIVE.sqrt();
+    let result = atanh(array![Complex::new(1.0, y)])?.to_vec::<Complex<f64>>()?[0];
+    assert!((result.re - 256.0 * std::f64::consts::LN_2).abs() < 1e-12 && (result.im - std::f64::consts::FRAC_PI_4).abs() < 1e-15);
     Ok(())
 }
