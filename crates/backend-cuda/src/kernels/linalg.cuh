@@ -310,8 +310,8 @@ __device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
             tau = number(not_a_number());
         } else if (below > 0 || imaginary(head) != 0) {
             const R norm = sqrt(square(head) + below);
-            const R beta = real(head) > 0 ? -norm : norm;
-            // As in LAPACK's larfg, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`. The stored tau is the
+            const R beta = -copysign(norm, real(head));
+            // As in LAPACK's larfg, beta is negative for +0, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`. The stored tau is the
             // conjugate, because the adjoint of the reflection is applied.
             const T difference = subtract(head, number(beta));
             tau = conj(scale(difference, R(-1) / beta));

@@ -312,6 +312,16 @@ fn subnormal_and_extreme_magnitudes() {
     });
 }
 
+/// As in LAPACK, the reflection of a column whose first element is 0 has a negative diagonal element.
+#[test]
+fn signs_of_reflections() {
+    on_device(|_| {
+        let a = NdArray::from_vec([0.0, 1.0, 1.0, 0.0], [2, 2]).unwrap();
+        let (q, _) = with_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
+        assert_eq!(q.to_vec::<f64>().unwrap(), [0.0, -1.0, -1.0, 0.0]);
+    });
+}
+
 /// The arena of a team fits in 48 KiB of shared memory, but not together with static shared memory.
 #[test]
 fn systems_at_the_default_limit_of_shared_memory() {
