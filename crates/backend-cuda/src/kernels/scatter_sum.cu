@@ -181,8 +181,10 @@ scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u6
                 const u64 bits_of_total = is_infinite ? 0x7ff0000000000000ull : 0x7ff8000000000000ull;
                 total = bits_to_f64(bits_of_total | (sum == NEGATIVE_INFINITY ? u64(1) << 63 : 0));
             } else {
-                total = static_cast<f64>(static_cast<i64>(sum));
-                total += static_cast<f64>(static_cast<i64>(rest)) * power_of_two(-static_cast<int>(bits));
+                // The carry makes the rest at most half a unit of the sum, so that large integers of opposite signs cancel exactly.
+                const i64 carry = (static_cast<i64>(rest) + (i64(1) << (bits - 1))) >> bits;
+                total = static_cast<f64>(static_cast<i64>(sum) + carry);
+                total += static_cast<f64>(static_cast<i64>(rest - (static_cast<u64>(carry) << bits))) * power_of_two(-static_cast<int>(bits));
                 total = scale(total, upper_exponent(field) - static_cast<int>(bits));
             }
             Real* const to = reinterpret_cast<Real*>(out + at.at[0]) + part;

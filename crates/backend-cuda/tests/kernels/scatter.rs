@@ -177,6 +177,11 @@ fn sums_of_extreme_values() {
             let total = total.to_device(Device::CPU).unwrap().astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
             assert!(total.iter().all(|x| *x == 0.0), "{total:?}");
             assert_eq!([0, 1, 2, 3].map(|i| total[i].is_sign_negative()), [true, false, false, true], "{dtype}");
+            let mut grouped = there(&[-0.0; 8]); // few values for many elements
+            let indices = NdArray::from_slice(&[3, 3, 5]).unwrap().to_device(device).unwrap();
+            grouped.update_at(ADD, &indices, there(&[-0.0, -0.0, 0.0])).unwrap();
+            let grouped = grouped.to_device(Device::CPU).unwrap().astype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+            assert_eq!(grouped.iter().position(|x| x.is_sign_positive()), Some(5), "{dtype}");
         }
         let mut a = zeros(3, DType::F32).unwrap().to_device(device).unwrap();
         let indices = NdArray::from_slice(&[0, 3]).unwrap().to_device(device).unwrap();
