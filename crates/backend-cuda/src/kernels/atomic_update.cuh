@@ -2,6 +2,8 @@
 //
 // CUDA's functions, such as atomicAdd, return the old value. In kernels that also compare and swap, which report_fault does, ptxas of
 // CUDA 13 loads this value although it is not used, and the kernels take 1.3 times as long (docs/notes/scatter-sums.md).
+//
+// The addition of f32 flushes subnormal inputs and results to zero, as the PTX manual says of red.add.f32 on global memory.
 
 namespace cuprum {
 
