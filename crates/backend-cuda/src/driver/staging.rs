@@ -41,7 +41,7 @@ struct Staging {
     /// Blocks of [`SMALL_COPY_BYTES`] bytes that no copy uses.
     small: Mutex<Vec<StagingBlock>>,
     /// Upload rings by stream number.
-    rings: [Mutex<Option<UploadRing>>; MAX_STREAMS],
+    rings: [Mutex<UploadRing>; MAX_STREAMS],
 }
 
 impl Default for Staging {
@@ -88,8 +88,10 @@ impl StagingBlock {
 }
 
 /// A ring buffer for small uploads. It has two halves: one is filled while transfers from the other complete.
+#[derive(Default)]
 struct UploadRing {
-    halves: [StagingBlock; 2],
+    /// Two blocks of [`RING_HALF_BYTES`] bytes, after the first upload.
+    halves: Vec<StagingBlock>,
     /// Index of the half that is being filled.
     current: usize,
     /// Number of bytes of the current half that are filled.
@@ -158,12 +160,10 @@ impl Context {
         let Some(ring) = STAGING.get(self).rings.get(stream as usize) else {
             return Err(CudaError::Invalid(format!("there is no stream {stream}")));
         };
-        let mut guard = lock(ring);
-        if guard.is_none() {
-            let halves = [StagingBlock::new(self, RING_HALF_BYTES)?, StagingBlock::new(self, RING_HALF_BYTES)?];
-            *guard = Some(UploadRing { halves, current: 0, used: 0 });
+        let ring = &mut *lock(ring);
+        while ring.halves.len() < 2 {
+            ring.halves.push(StagingBlock::new(self, RING_HALF_BYTES)?);
         }
-        let Some(ring) = guard.as_mut() else { return Ok(()) };
         if ring.used + src.len() > RING_HALF_BYTES {
             ring.halves[ring.current].record_transfer(self, stream)?;
             ring.current ^= 1;
@@ -261,7 +261,14 @@ impl Context {
             popped.map_or_else(|| StagingBlock::new(self, CHUNK_BYTES), Ok)
         };
         self.bind()?; // because a spawned thread has no current context
-        let mut blocks = [take()?, take()?];
+        let first = take()?;
+        let mut blocks = match take() {
+            Ok(second) => [first, second],
+            Err(error) => {
+                lock(&STAGING.get(self).chunks).push(first); // a block that is dropped is never freed
+                return Err(error);
+            }
+        };
         let result = work(&mut blocks);
         // Blocks whose transfer has not ended are reused too, because the next user waits for the recorded event.
         lock(&STAGING.get(self).chunks).extend(blocks);
