@@ -1,5 +1,6 @@
 //! The expression evaluator: computes literals, names, operators, calls and indices.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use cuprum_core::function::{Function, Parameters};
@@ -299,29 +300,65 @@ impl Evaluator<'_> {
             self.assign_to_out_variables(out, &value)?;
         }
         match updated {
-            Some(argument) => self.assign_to_out_variables(argument, &value).map(|()| Value::None),
+            Some(argument) => self.assign_to_out_variables(&argument, &value).map(|()| Value::None),
             None => Ok(value),
         }
     }
 
-    /// Assigns the result of a call to the variables in `out`: the argument `out`, or the argument that the function updates. Elements and
-    /// attributes of arrays are errors, because only variables can be updated.
+    /// Assigns the result of a call to the variables in `out`: the argument `out`, or the argument that the function updates. Any other
+    /// expression that can be part of a variable is an error, because only variables can be updated.
     fn assign_to_out_variables(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
         match (&out.kind, value) {
             (ExprKind::Tuple(outs), Value::Tuple(values)) => {
                 outs.iter().zip(values).try_for_each(|(out, value)| self.assign_to_out_variables(out, value))
             }
             (ExprKind::Tuple(outs), value) if outs.len() == 1 => self.assign_to_out_variables(&outs[0], value),
-            (ExprKind::Name(name), value) => {
+            // `None` as `out` means that there is no array to update.
+            (ExprKind::Name(name), _) if matches!(self.variables.get(name), Some(Value::None)) => Ok(()),
+            (ExprKind::Name(name), value) if !matches!(self.variables.get(name), Some(Value::Tuple(_))) => {
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
             }
-            (ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => self.locate_error(
-                out.span,
-                UnlocatedError::type_error("the updated array must be a name").with_help("give the array a name: `x = ...`"),
-            ),
+            (ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => self.updated_expression_error(out),
+            _ if self.may_contain_variable(out) => self.updated_expression_error(out),
             _ => Ok(()), // a new array without a name
         }
+    }
+
+    fn updated_expression_error(&self, out: &Expr) -> Evaluated<()> {
+        let error = UnlocatedError::type_error("the updated array must be a name");
+        self.locate_error(out.span, error.with_help("give the array a name: `x = ...`"))
+    }
+
+    /// Returns whether the value of `expr` can be an array of a variable, or a view of one.
+    fn may_contain_variable(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Name(name) | ExprKind::Global { module: name, .. } => {
+                matches!(self.variables.get(name), Some(Value::Array(_) | Value::Tuple(_) | Value::List(_)))
+            }
+            ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::Logical { values: items, .. } => {
+                items.iter().any(|item| self.may_contain_variable(item))
+            }
+            ExprKind::Conditional { then, otherwise, .. } => self.may_contain_variable(then) || self.may_contain_variable(otherwise),
+            ExprKind::Attribute { base, .. } | ExprKind::Index { base, .. } => self.may_contain_variable(base),
+            ExprKind::Call { callee, .. } if Self::returns_new_array(callee) => false,
+            ExprKind::Call { callee, args, keywords } => {
+                let mut arguments = args.iter().chain(keywords.iter().map(|k| &k.value));
+                self.may_contain_variable(callee) || arguments.any(|argument| self.may_contain_variable(argument))
+            }
+            _ => false, // literals, and operators, whose results are new arrays
+        }
+    }
+
+    /// Returns whether `callee` is a function or method that creates an array, such as `np.empty_like`.
+    fn returns_new_array(callee: &Expr) -> bool {
+        let path = match &callee.kind {
+            ExprKind::Name(path) | ExprKind::Global { path, .. } | ExprKind::Attribute { name: path, .. } => path,
+            _ => return false,
+        };
+        let name = path.rsplit('.').next().unwrap_or(path);
+        matches!(name, "empty" | "zeros" | "ones" | "full" | "empty_like" | "zeros_like" | "ones_like" | "full_like")
+            || matches!(name, "array" | "copy" | "astype" | "arange" | "linspace" | "eye" | "identity")
     }
 
     fn print_values(&mut self, values: &[Value], keyword: &[(String, Value)]) -> Unlocated<Value> {
@@ -445,21 +482,28 @@ fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg
 
 /// Returns the argument expression that a function or method updates in place, such as `a` in `put(a, i, v)`. Returns `None` if the
 /// function updates no argument.
-fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
+fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<Cow<'e, Expr>> {
+    let argument = |name: Option<&str>| args.first().or_else(|| keywords.iter().find(|k| Some(&k.name[..]) == name).map(|k| &k.value));
     match target {
         Callee::LibraryName(LibraryName::Function(function)) | Callee::UfuncMethod(function, _) if function.updates_argument => {
-            let name = function.parameters.text.split(',').next().map(str::trim);
-            args.first().or_else(|| keywords.iter().find(|k| Some(&k.name[..]) == name).map(|k| &k.value))
+            argument(function.parameters.text.split(',').next().map(str::trim)).map(Cow::Borrowed)
         }
         Callee::Method(Value::Object(object), name)
             if members::object_function(&**object, name).is_some_and(|function| function.updates_argument) =>
         {
-            args.first().or_else(|| keywords.iter().find(|k| k.name == "x").map(|k| &k.value))
+            argument(Some("x")).map(Cow::Borrowed)
         }
-        Callee::Method(_, name) if members::method_function(name).is_some_and(|function| function.updates_argument) => match &callee.kind {
-            ExprKind::Attribute { base, .. } => Some(base),
-            _ => None,
-        },
+        Callee::Method(_, name) if members::method_function(name).is_some_and(|function| function.updates_argument) => {
+            match &callee.kind {
+                ExprKind::Attribute { base, .. } => Some(Cow::Borrowed(base)),
+                // A variable with the name of the library prefix, as in `xp.fill(0)` or `xp.T.fill(0)`.
+                ExprKind::Global { module, path } => Some(Cow::Owned(match path.rsplit_once('.') {
+                    Some((base, _)) => Expr::new(ExprKind::Global { module: module.clone(), path: base.into() }, callee.span),
+                    None => Expr::new(ExprKind::Name(module.clone()), callee.span),
+                })),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

@@ -82,10 +82,13 @@ impl Function {
         let mut args = Args::bind(self.name, self.parameters, positional, keyword)?;
         let result = if self.is_ufunc() { self.call_ufunc(&mut args)? } else { (self.call)(&args)? };
         match (args.get("out"), &result) {
-            (None, _) => Ok(result),
+            (None | Some(Value::None), _) => Ok(result),
             (Some(Value::Tuple(outs)), Value::Tuple(results)) if outs.len() == results.len() => {
                 let fitted = results.iter().zip(outs.iter()).map(|(result, out)| self.fit_to_out(&args, result, out));
                 Ok(Value::Tuple(fitted.collect::<Result<_>>()?))
+            }
+            (Some(_), Value::Tuple(results)) => {
+                Err(Error::value(self.name, format!("'out' must be a tuple of {} arrays, one for each result", results.len())))
             }
             (Some(Value::Tuple(outs)), _) if outs.len() == 1 => self.fit_to_out(&args, &result, &outs[0]),
             (Some(out), _) => self.fit_to_out(&args, &result, out),
