@@ -2,8 +2,8 @@
 
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Error, Item, NdArray, Operand, Result, Scalar, Side, add, broadcast_to, clip, concat, divide, equal, greater, isnan, less,
-    logical_and, multiply, numpy, remainder, subtract, where_,
+    DType, Error, Item, NdArray, Operand, Result, Scalar, Side, add, broadcast_to, clip, concat, divide, equal, greater, imag, isnan, less,
+    logical_and, multiply, numpy, real, remainder, stack, subtract, where_,
 };
 
 use crate::common::{inexact_array_on, result_dtype, slice_axis};
@@ -93,16 +93,24 @@ pub fn interp(
     } else {
         let lower = clip(subtract(xp.searchsorted(&x, Side::Right)?, 1)?, Some(0.into()), Some((n - 2).into()))?;
         let upper = add(&lower, 1)?;
-        let (x0, x1, y0, y1) = (xp.take(&lower, 0)?, xp.take(&upper, 0)?, fp.take(&lower, 0)?, fp.take(&upper, 0)?);
-        let slope = divide(subtract(&y1, &y0)?, subtract(&x1, &x0)?)?;
-        let value = add(multiply(&slope, subtract(&x, &x0)?)?, &y0)?;
-        // As in NumPy, a NaN caused by infinite points is computed again from the upper point. If the second result is NaN too and both
-        // points have equal values, the result is their value.
-        let other = add(multiply(&slope, subtract(&x, &x1)?)?, &y1)?;
-        let other = where_(logical_and(isnan(&other)?, equal(&y0, &y1)?)?, &y0, &other)?;
-        let value = where_(isnan(&value)?, &other, &value)?;
-        let value = where_(equal(&x, &x0)?, &y0, &value)?;
-        let value = where_(equal(&x, &last)?, fp.index(&[Item::At(-1)])?, value)?;
+        let (x0, x1) = (xp.take(&lower, 0)?, xp.take(&upper, 0)?);
+        let interpolate = |fp: &NdArray| -> Result<NdArray> {
+            let (y0, y1) = (fp.take(&lower, 0)?, fp.take(&upper, 0)?);
+            let slope = divide(subtract(&y1, &y0)?, subtract(&x1, &x0)?)?;
+            let value = add(multiply(&slope, subtract(&x, &x0)?)?, &y0)?;
+            // As in NumPy, a NaN caused by infinite points is computed again from the upper point. If the second result is NaN too and
+            // both points have equal values, the result is their value.
+            let other = add(multiply(&slope, subtract(&x, &x1)?)?, &y1)?;
+            let other = where_(logical_and(isnan(&other)?, equal(&y0, &y1)?)?, &y0, &other)?;
+            let value = where_(isnan(&value)?, &other, &value)?;
+            let value = where_(equal(&x, &x0)?, &y0, &value)?;
+            where_(equal(&x, &last)?, fp.index(&[Item::At(-1)])?, value)
+        };
+        // A product with an imaginary unit would mix infinite real and imaginary parts, so that the parts are stored side by side.
+        let value = match dtype.is_complex() {
+            true => stack(&[interpolate(&real(&fp)?)?, interpolate(&imag(&fp)?)?], -1)?.view_as(dtype)?.reshape(x.shape())?,
+            false => interpolate(&fp)?,
+        };
         where_(isnan(&x)?, &x, value)?
     };
     let result = where_(less(&x, &first)?, left, middle)?;
