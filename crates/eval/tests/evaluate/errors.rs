@@ -44,6 +44,8 @@ const TABLE: &[Row] = &[
     ("x = ones((2, 2)); matvec(ones((1, 2)), ones(2), out=x)", Array, 19, "'out' has another shape", ""),
     ("x = ones((2, 3)); round([1., 2, 3], out=x)", Array, 19, "'out' has another shape", ""),
     ("interp([5], [0, 1, 3], [-7, -1, 1], right=1j)", Array, 1, "[interp] left and right must be real", ""),
+    ("piecewise([1, 2], [[True, False]], [nan, 0])", Array, 1, "[piecewise] cannot convert NaN", ""),
+    ("piecewise(array([1, 2], 'u1'), [[True, False]], [300., 0])", Array, 1, "[piecewise] 300 is out of bounds", ""),
     ("cov([1, 2, 3], aweights=[1, 1j, 2])", Array, 1, "[cov] cannot convert a complex number", ""),
     ("insert([1, 2], 0, 1j)", Array, 1, "[insert] cannot convert a complex number", ""),
     ("insert([1, 2], 0, nan)", Array, 1, "[insert] cannot convert NaN", ""),
