@@ -2,7 +2,7 @@
 
 use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::ops::value::Value;
-use cuprum_core::{Args, DType, Device, Item, NdArray, Operand, Result, Scalar, arange, full, with_device};
+use cuprum_core::{Args, DType, Device, Error, Item, NdArray, Operand, Result, Scalar, arange, full, with_device};
 
 /// Returns the view of an array that the slice `start:stop:step` selects along one axis.
 pub(crate) fn slice_axis(
@@ -38,6 +38,14 @@ pub(crate) fn index_range_along(device: Device, count: usize, axis: usize, ndim:
 /// Prepends axes of extent 1 until the array has at least `ndim` axes. Returns a view.
 pub(crate) fn with_at_least_ndim(a: &NdArray, ndim: usize) -> Result<NdArray> {
     if a.ndim() >= ndim { Ok(a.clone()) } else { a.index(&vec![Item::NewAxis; ndim - a.ndim()]) }
+}
+
+/// Returns an error of the function `op` unless the integers of `indices` convert to int64 without overflow.
+pub(crate) fn check_safe_indices(op: &'static str, indices: &NdArray) -> Result<()> {
+    match indices.dtype().can_cast_safe(DType::I64) {
+        true => Ok(()),
+        false => Err(Error::dtype(op, "Cannot cast array data to int64 according to the rule 'safe'", &[indices.dtype()])),
+    }
 }
 
 /// Returns the types of operands for promotion: the dtype of an array, or a weak scalar.

@@ -8,7 +8,7 @@ use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, numpy, remainder, where_};
 
-use crate::common::{filled, index_range_along, slice_axis};
+use crate::common::{check_safe_indices, filled, index_range_along, slice_axis};
 use crate::indexing::Bounds;
 use crate::manipulation::{resize, tile};
 
@@ -120,6 +120,7 @@ pub fn put(a: &mut NdArray, indices: &NdArray, v: impl Into<Operand>, mode: Boun
     if !indices.dtype().is_int() {
         return Err(Error::dtype("put", "indices must be integers", &[indices.dtype()]));
     }
+    check_safe_indices("put", indices)?;
     if values.size() == 0 || indices.size() == 0 {
         return Ok(());
     }

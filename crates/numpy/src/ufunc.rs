@@ -17,7 +17,7 @@ use cuprum_core::{
     axis as along, concat, cummax, cummin, expr, nanmax, nanmin, numpy, segment_max, segment_min, segment_prod, stack, where_,
 };
 
-use crate::common::{array_on_device, filled, index_range, slice_axis};
+use crate::common::{array_on_device, check_safe_indices, filled, index_range, slice_axis};
 use crate::manipulation::repeat;
 
 /// Associative operations, whose operands may be regrouped, each with its identity (`None` without one). [`identity`] and
@@ -322,6 +322,7 @@ pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize
     if indices.ndim() != 1 || !indices.dtype().is_int() {
         return Err(Error::dtype(name, "the indices must be a 1-D array of integers", &[indices.dtype()]));
     }
+    check_safe_indices(name, indices)?;
     let a = to_operand_dtype(array, ufunc, dtype)?;
     let extent = a.shape()[axis] as i64;
     let starts = indices.astype(DType::I64)?.to_vec::<i64>()?;

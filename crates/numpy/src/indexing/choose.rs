@@ -5,6 +5,7 @@ use cuprum_core::ops::manipulation::arrays_of_operands;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, where_};
 
+use crate::common::check_safe_indices;
 use crate::indexing::bounds::Bounds;
 use crate::indexing::take_along_axis::take_along_axis;
 use crate::manipulation::broadcast_arrays;
@@ -48,6 +49,7 @@ pub fn choose(a: &NdArray, choices: impl IntoIterator<Item: AsRef<NdArray>>, mod
     if a.dtype().is_inexact() {
         return Err(Error::dtype(name, "the indices must be integers", &[a.dtype()]));
     }
+    check_safe_indices(name, a)?;
     if choices.is_empty() {
         return Err(Error::value(name, "needs at least one choice"));
     }

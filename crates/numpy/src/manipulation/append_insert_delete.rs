@@ -8,7 +8,7 @@ use cuprum_core::{
     maximum, moveaxis, numpy, subtract, where_,
 };
 
-use crate::common::{filled, index_range, slice_axis, with_at_least_ndim};
+use crate::common::{check_safe_indices, filled, index_range, slice_axis, with_at_least_ndim};
 use crate::inserting::values_argument;
 
 /// Joins two arrays along an axis, or their elements in C order for `None` (`numpy.append`).
@@ -173,6 +173,7 @@ pub fn insert(arr: &NdArray, obj: &NdArray, values: impl Into<Operand>, axis: im
     if count == 0 {
         return Ok(a);
     }
+    check_safe_indices(name, &indices)?;
     let indices = indices.astype(DType::I64)?;
     for extreme in [indices.min(())?, indices.max(())?] {
         checked_index(name, extreme.item()?.as_int().unwrap_or(0), axis, size, true)?;

@@ -4,7 +4,7 @@ use cuprum_core::layout::{checked_size, normalize_axis};
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, broadcast_to, expand_dims, numpy};
 
-use crate::common::{filled, index_range, slice_axis, with_at_least_ndim};
+use crate::common::{check_safe_indices, filled, index_range, slice_axis, with_at_least_ndim};
 
 /// Returns the array repeated `reps[i]` times along each axis `i` (`numpy.tile`).
 ///
@@ -86,8 +86,8 @@ pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<i
         Operand::Scalar(_) => return Err(Error::value(name, "the numbers of repetitions must be integers")),
         Operand::Array(counts) => {
             // An empty list is a float64 array.
-            if counts.size() > 0 && !counts.dtype().can_cast_safe(DType::I64) {
-                return Err(Error::dtype(name, "Cannot cast array data to int64 according to the rule 'safe'", &[counts.dtype()]));
+            if counts.size() > 0 {
+                check_safe_indices(name, &counts)?;
             }
             match *counts.shape() {
                 [] | [1] => counts.item()?.as_int().unwrap_or(0),
