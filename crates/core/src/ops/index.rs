@@ -357,7 +357,8 @@ fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec
         return Err(Error::dtype(INDEX_FUNCTION_NAME, "index arrays hold integers or bools; use astype", &[array.dtype()]));
     }
     for (n, (&of_mask, &of_array)) in array.shape().iter().zip(&a.shape()[axis..]).enumerate() {
-        if of_mask != of_array {
+        // As in NumPy, an extent of 0 fits every axis.
+        if of_mask != of_array && of_mask > 0 {
             let message = format!("the extent of axis {} is {of_array}, but that of the mask is {of_mask}", axis + n);
             return Err(Error::shape(INDEX_FUNCTION_NAME, message, &[a.shape(), array.shape()]));
         }

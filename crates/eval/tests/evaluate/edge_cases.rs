@@ -199,6 +199,8 @@ fn dtypes_of_results_and_shapes_from_arrays() {
             "(array([], dtype=int64), array([], dtype=int64))",
         ),
         ("interp([1.5, .5, 2, nan], [0, 1, 2], array([0, inf, 1]) + 1j)", "array([inf+1.j, inf+1.j,  1.+1.j, nan+0.j])"),
+        ("ones((2, 3, 4))[zeros((0, 3)) > 1].shape, ones((2, 3, 4))[array([], dtype=bool)].shape", "((0, 4), (0, 3, 4))"),
+        ("x = arange(3); x[array([], dtype=bool)] = 5; x", "array([0, 1, 2])"),
         ("x = ones((2, 3)); clip([1., 2, 3], 0, 2, out=x)", "array([[1., 2., 2.],\n       [1., 2., 2.]])"),
         ("x = ones((2, 1, 2)); matmul(ones((1, 2)), ones((2, 2)), out=x)", "array([[[2., 2.]],\n\n       [[2., 2.]]])"),
     ]);

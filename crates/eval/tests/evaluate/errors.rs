@@ -50,6 +50,7 @@ const TABLE: &[Row] = &[
     ("insert([1, 2], array([2**64 - 1, 0], 'u8'), 9)", Array, 1, "[insert] Cannot cast array data to int64", ""),
     ("choose(array([0], 'u8'), [[1], [2]])", Array, 1, "[choose] Cannot cast array data to int64", ""),
     ("add.reduceat([1, 2], array([0], 'u8'))", Array, 1, "[reduceat] Cannot cast array data to int64", ""),
+    ("ones((2, 3))[zeros((5, 0)) > 1]", Index, 13, "the extent of axis 0 is 2", ""),
     ("cov([1, 2, 3], aweights=[1, 1j, 2])", Array, 1, "[cov] cannot convert a complex number", ""),
     ("insert([1, 2], 0, 1j)", Array, 1, "[insert] cannot convert a complex number", ""),
     ("insert([1, 2], 0, nan)", Array, 1, "[insert] cannot convert NaN", ""),
