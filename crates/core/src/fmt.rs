@@ -373,7 +373,7 @@ impl<'a> Printer<'a> {
             summarized,
             options,
             separator,
-            prefix: prefix.len(),
+            prefix: prefix.chars().count(),
         })
     }
 
@@ -393,7 +393,7 @@ impl<'a> Printer<'a> {
         let hanging = " ".repeat(indent);
         let mut out = String::new();
         if axis + 1 == self.shape.len() {
-            let limit = width.saturating_sub(self.separator.trim_end().len().max(1));
+            let limit = width.saturating_sub(self.separator.trim_end().chars().count().max(1));
             let mut line = hanging.clone();
             let mut extend = |line: &mut String, word: &str| {
                 if line.chars().count() + word.chars().count() > limit && line.len() > hanging.len() {

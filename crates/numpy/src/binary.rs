@@ -157,10 +157,11 @@ pub fn unpackbits(
 /// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("base_repr(number, base=2, padding=0)")]
-pub fn base_repr(number: i64, base: i64, padding: usize) -> Result<String> {
+pub fn base_repr(number: impl Into<i128>, base: i64, padding: usize) -> Result<String> {
     let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let number = number.into();
     let radix = match base {
-        2..=36 => base as u64,
+        2..=36 => base as u128,
         37.. => return Err(Error::value("base_repr", "bases greater than 36 are not handled")),
         _ => return Err(Error::value("base_repr", "bases less than 2 are not handled")),
     };
@@ -198,25 +199,25 @@ const MAX_DIGITS: usize = 1 << 16;
 /// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("binary_repr(num, width=None)")]
-pub fn binary_repr(num: i64, width: Option<usize>) -> Result<String> {
-    let name = "binary_repr";
+pub fn binary_repr(num: impl Into<i128>, width: Option<usize>) -> Result<String> {
+    let (name, num) = ("binary_repr", num.into());
     if width.is_some_and(|width| width > MAX_DIGITS) {
         return Err(Error::value(name, format!("a width above {MAX_DIGITS} is too large")));
     }
     let too_small = |needed: u32| Error::value(name, format!("insufficient bit width for {num}: {needed} bits are needed"));
-    let width_of = |width: Option<usize>| width.unwrap_or(0);
     if num >= 0 {
-        let needed = (64 - num.leading_zeros()).max(1);
+        // As in NumPy, the number 0 fits every width.
+        let needed = 128 - num.leading_zeros();
         return match width {
             Some(width) if width < needed as usize => Err(too_small(needed)),
-            width => Ok(format!("{num:0w$b}", w = width_of(width))),
+            width => Ok(format!("{num:0w$b}", w = width.unwrap_or(0))),
         };
     }
-    let needed = 65 - num.leading_ones();
+    let needed = 129 - num.leading_ones();
     match width {
         None => Ok(format!("-{:b}", num.unsigned_abs())),
         Some(width) if width < needed as usize => Err(too_small(needed)),
-        Some(width) if width <= 64 => Ok(format!("{:b}", num as u64 & (u64::MAX >> (64 - width)))),
-        Some(width) => Ok(format!("{}{:b}", "1".repeat(width - 64), num as u64)),
+        Some(width) if width <= 128 => Ok(format!("{:b}", num as u128 & (u128::MAX >> (128 - width)))),
+        Some(width) => Ok(format!("{}{:b}", "1".repeat(width - 128), num as u128)),
     }
 }

@@ -65,11 +65,11 @@ impl GridRange {
             Step::Count(count) if count < 2 => Ok((count, Scalar::Float(1.0))),
             Step::Count(count) => Ok((count, Scalar::Float(span / (count - 1) as f64))),
             Step::Distance(step) => {
-                let count = (span / step.as_f64()).ceil().max(0.0);
+                let count = (span / step.as_f64()).ceil();
                 if !count.is_finite() || count > isize::MAX as f64 {
                     return Err(Error::value("mgrid", "the number of values of a range is not finite"));
                 }
-                Ok((count as usize, step))
+                Ok((count.max(0.0) as usize, step))
             }
         }
     }

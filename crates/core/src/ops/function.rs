@@ -367,6 +367,7 @@ from_value! {
         other => Err(type_error(op, name, "True or False", other)),
     };
     isize: |value, op, _name| value.index(op);
+    i128: |value, op, _name| value.int(op);
     i64: |value, op, _name| value.index(op).map(|n| n as i64);
     i32: |value, op, name| i32::try_from(value.index(op)?).map_err(|_| Error::value(op, format!("'{name}' is too large")));
     usize: |value, op, name| {

@@ -201,6 +201,12 @@ fn dtypes_of_results_and_shapes_from_arrays() {
         ("interp([1.5, .5, 2, nan], [0, 1, 2], array([0, inf, 1]) + 1j)", "array([inf+1.j, inf+1.j,  1.+1.j, nan+0.j])"),
         ("ones((2, 3, 4))[zeros((0, 3)) > 1].shape, ones((2, 3, 4))[array([], dtype=bool)].shape", "((0, 4), (0, 3, 4))"),
         ("x = arange(3); x[array([], dtype=bool)] = 5; x", "array([0, 1, 2])"),
+        ("roll([1, 2, 3], 2**100), roll([1, 2, 3], -2**100)", "(array([3, 1, 2]), array([2, 3, 1]))"),
+        ("roll([1, 2, 3], array([2**64 - 1], 'u8')), roll(zeros(0), 2**70)", "(array([1, 2, 3]), array([], dtype=float64))"),
+        ("base_repr(-2**70, 32), binary_repr(0, width=0)", "('-100000000000000', '0')"),
+        ("binary_repr(2**64) == base_repr(2**64), binary_repr(-2**65, 66) == base_repr(2**65)", "(True, True)"),
+        ("array2string(array([1, 2]), separator='→', prefix='éé', max_line_width=6)", "'[1→\\n   2]'"),
+        ("std([1, 5], dtype=int)", "array(2)"),
         ("x = ones((2, 3)); clip([1., 2, 3], 0, 2, out=x)", "array([[1., 2., 2.],\n       [1., 2., 2.]])"),
         ("x = ones((2, 1, 2)); matmul(ones((1, 2)), ones((2, 2)), out=x)", "array([[[2., 2.]],\n\n       [[2., 2.]]])"),
     ]);

@@ -1,7 +1,9 @@
 //! Reordering of elements along axes: `flipud`, `fliplr`, `rot90`, `roll`.
 
+use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::{Axes, Error, NdArray, Result, assemble, flip, numpy};
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{Axes, DType, Error, NdArray, Result, assemble, flip, numpy};
 
 use crate::common::slice_axis;
 
@@ -64,7 +66,7 @@ pub fn fliplr(m: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("roll(a, shift, axis=None)")]
+#[numpy("roll(a, shift, axis=None)", call = roll_from_args)]
 pub fn roll(a: &NdArray, shift: &[isize], #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
     let name = "roll";
     let axes = match axes.into() {
@@ -98,6 +100,23 @@ pub fn roll(a: &NdArray, shift: &[isize], #[name("axis")] axes: impl Into<Axes>)
         parts = cut_parts;
     }
     assemble(a.shape(), &parts)
+}
+
+fn roll_from_args(args: &Args) -> Result<Value> {
+    let a = args.array("a")?;
+    // A rotation by the number of elements is one by a multiple of each extent, so that every int can be reduced to an isize.
+    let reduced = |shift: i128| shift.rem_euclid(a.size().max(1) as i128) as isize;
+    let int = |value: &Value| value.int(args.op()).map(reduced);
+    let shifts = match args.get("shift") {
+        Some(Value::Tuple(items) | Value::List(items)) => items.iter().map(int).collect::<Result<Vec<_>>>()?,
+        Some(Value::Array(shifts)) if shifts.ndim() == 1 && shifts.dtype() == DType::U64 => {
+            shifts.to_vec::<u64>()?.into_iter().map(|shift| reduced(shift.into())).collect()
+        }
+        Some(Value::Array(shifts)) if shifts.ndim() == 1 => args.ints("shift")?.unwrap_or_default(),
+        Some(shift) => vec![int(shift)?],
+        None => Vec::new(),
+    };
+    roll(&a, &shifts, Axes::from_args(args, "axis")?).map(Value::Array)
 }
 
 /// Rotates an array by 90 degrees in the plane of two axes, `k` times from the first axis to the second (`numpy.rot90`). Returns a view.

@@ -5,7 +5,7 @@ use cuprum_macros::{free_functions, numpy};
 use crate::array::NdArray;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{Capability, Family, Op};
 use crate::ops::elementwise::{add, divide, maximum, subtract};
 use crate::ops::reduce::axis_options::AxisOption::{Correction, DType as DTypeOption, KeepDims, Where};
@@ -166,6 +166,11 @@ impl NdArray {
         let result = over.dtype.unwrap_or(out.real());
         // The variance of 16-bit floats is not rounded before the square root.
         let dtype = if matches!(out, DType::F16 | DType::BF16) { Some(work) } else { over.dtype };
-        self.var(AxisOptions { dtype, ..over })?.sqrt()?.astype(result)
+        let variance = self.var(AxisOptions { dtype, ..over })?;
+        // NumPy stores the root in the array of the variance. Only a single number is converted.
+        if variance.ndim() > 0 && !result.is_inexact() {
+            return Err(Error::dtype(STD.name(), "the root of an array cannot be stored as an integer", &[result]));
+        }
+        variance.sqrt()?.astype(result)
     }
 }
