@@ -39,6 +39,9 @@ fn indefinite_article(value: &Value) -> &'static str {
 pub(crate) fn slice_bound(value: &Value) -> Unlocated<Option<isize>> {
     match value {
         Value::None => Ok(None),
+        Value::Array(a) if a.ndim() > 0 => {
+            Err(UnlocatedError::type_error("a bound of a slice is an integer or None, not an array with axes"))
+        }
         // An integer too large for `isize` is clamped, which changes nothing: all bounds outside the axis are equivalent.
         value => match value.int("index") {
             Ok(v) => Ok(Some(v.clamp(isize::MIN as i128 / 2, isize::MAX as i128 / 2) as isize)),

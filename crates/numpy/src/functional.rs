@@ -111,8 +111,13 @@ pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: is
 #[numpy("apply_over_axes(func, a, axes)", differs = "names of functions in `eval`", call = apply_over_axes_from_args)]
 pub fn apply_over_axes(mut f: impl FnMut(&NdArray, isize) -> Result<NdArray>, a: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let name = "apply_over_axes";
-    let mut value = a.clone();
-    for axis in axes.into().resolve(name, a.ndim())? {
+    let (mut value, axes) = (a.clone(), axes.into());
+    // As in NumPy, an axis may occur several times.
+    let axes: Vec<usize> = match axes.as_slice() {
+        None => (0..a.ndim()).collect(),
+        Some(axes) => axes.iter().map(|&axis| normalize_axis(name, axis, a.ndim())).collect::<Result<_>>()?,
+    };
+    for axis in axes {
         let result = f(&value, axis as isize)?;
         value = match value.ndim() {
             ndim if ndim == result.ndim() => result,

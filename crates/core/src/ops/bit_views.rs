@@ -133,7 +133,7 @@ impl NdArray {
     pub fn fill(&mut self, value: impl Into<Operand>) -> Result<()> {
         let value = value.into();
         if let Operand::Array(a) = &value
-            && a.size() != 1
+            && a.ndim() != 0
         {
             return Err(Error::shape("fill", "the value must be one number", &[a.shape()]));
         }

@@ -175,7 +175,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("einsum(subscripts, *operands, optimize=True)", call = einsum_from_args)]
+#[numpy("einsum(subscripts, *operands, optimize=True)", differs = "without the keywords of ufuncs such as `dtype`", call = einsum_from_args)]
 pub fn einsum(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     with_arrays("einsum", operands, |operands| contract_operands(subscripts, operands))
 }

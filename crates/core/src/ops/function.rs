@@ -203,11 +203,21 @@ impl Function {
     /// Returns an error if an elementwise function converts an operand although the rule `casting` allows no conversion.
     fn check_no_conversion(&self, args: &Args, casting: &str) -> Result<()> {
         let operands = self.operand_names().filter_map(|name| args.get(name));
-        let types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
+        let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
+        let count = types.len();
         // `ldexp` has no common dtype of its operands.
         // NumPy's logical functions take operands of any dtype.
         let converts = |op: &Op| op.name() != "ldexp" && op.arity() == types.len() && op.0.rule != Some(TypeRule::Logical);
-        let rule = Op::by_name(self.name).filter(converts).and_then(|op| op.0.rule);
+        let rule = match self.name {
+            // Compositions of operations.
+            "logaddexp" | "logaddexp2" | "heaviside" | "frexp" | "modf" => Some(TypeRule::Float),
+            "matmul" | "matvec" | "vecmat" => Some(TypeRule::Promote),
+            "float_power" => {
+                types.push(ArgumentType::Array(DType::F64)); // the result is float64 or complex128
+                Some(TypeRule::Promote)
+            }
+            _ => Op::by_name(self.name).filter(converts).and_then(|op| op.0.rule),
+        };
         // The call itself reports operands without a common dtype.
         let Some(Ok(signature)) = rule.map(|rule| rule.resolve_dtypes(self.name, &types)) else { return Ok(()) };
         // The rule 'no' ignores Python's ints, floats and complex numbers, and comparisons take every Python int, as in NumPy.
@@ -217,7 +227,7 @@ impl Function {
             ArgumentType::Weak(Scalar::Bool(_)) => Some(DType::Bool),
             ArgumentType::Weak(number) => (casting == "equiv" && !is_comparison_of_ints).then(|| number.default_dtype()),
         };
-        for (from, to) in types.iter().zip(signature.args) {
+        for (from, to) in types.iter().zip(signature.args).take(count) {
             if let Some(from) = dtype_of(from)
                 && from != to
             {

@@ -207,6 +207,8 @@ fn dtypes_of_results_and_shapes_from_arrays() {
         ("binary_repr(2**64) == base_repr(2**64), binary_repr(-2**65, 66) == base_repr(2**65)", "(True, True)"),
         ("array2string(array([1, 2]), separator='→', prefix='éé', max_line_width=6)", "'[1→\\n   2]'"),
         ("std([1, 5], dtype=int)", "array(2)"),
+        ("apply_over_axes(np.sum, ones((2, 3)), (0, 0))", "array([[2., 2., 2.]])"),
+        ("float_power([1+0j], [1+0j], casting='no'), matmul([1], [2], casting='no')", "(array([1.+0.j]), array(2))"),
         ("x = ones((2, 3)); clip([1., 2, 3], 0, 2, out=x)", "array([[1., 2., 2.],\n       [1., 2., 2.]])"),
         ("x = ones((2, 1, 2)); matmul(ones((1, 2)), ones((2, 2)), out=x)", "array([[[2., 2.]],\n\n       [[2., 2.]]])"),
     ]);
