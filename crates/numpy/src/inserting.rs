@@ -100,7 +100,7 @@ fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
 /// Passes over memory: one over the values.
 ///
 /// # Errors
-/// Indices that are not integers, or out of bounds with [`Bounds::Raise`]; a number that the dtype cannot hold.
+/// Indices that are uint64 or not integers, or out of bounds with [`Bounds::Raise`]; a number that the dtype cannot hold.
 ///
 /// # Examples
 /// ```

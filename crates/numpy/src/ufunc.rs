@@ -301,7 +301,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
 /// increase; a reduction for each segment for other operations. The call waits for the device.
 ///
 /// # Errors
-/// Indices that are not integers or are out of bounds, and the errors of [`reduce`].
+/// Indices that are uint64, not integers or out of bounds, and the errors of [`reduce`].
 ///
 /// # Examples
 /// ```

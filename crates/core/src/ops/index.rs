@@ -376,7 +376,7 @@ impl NdArray {
     ///
     /// # Errors
     /// Indices out of bounds, too many indices, a step of 0, several ellipses, index arrays that do not broadcast or are on another
-    /// device, a mask of another shape than the axes that it indexes.
+    /// device, a mask of another shape than the axes that it indexes. An extent of 0 of a mask fits every axis.
     ///
     /// # Examples
     /// ```

@@ -28,7 +28,7 @@ fn choose_from_args(args: &Args) -> Result<Value> {
 /// Passes over memory: one to join the choices and one gather.
 ///
 /// # Errors
-/// No choices, shapes that do not broadcast, or indices that are not integers or are out of bounds with [`Bounds::Raise`].
+/// No choices, shapes that do not broadcast, or indices that are uint64 or not integers, or are out of bounds with [`Bounds::Raise`].
 ///
 /// # Examples
 /// ```

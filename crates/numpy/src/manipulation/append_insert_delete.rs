@@ -125,7 +125,8 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
 /// Passes over memory: one for a single index. For several, the indices are sorted, and one gather follows a join.
 ///
 /// # Errors
-/// Indices out of bounds or not integers, values that do not broadcast, a number that the dtype cannot hold, or an axis out of bounds.
+/// Indices out of bounds or not integers, several uint64 indices, values that do not broadcast, a number that the dtype cannot hold, or an
+/// axis out of bounds.
 ///
 /// # Examples
 /// ```

@@ -20,6 +20,8 @@ fn interp_from_args(args: &Args) -> Result<Value> {
 /// of `fp`. With a `period`, the points repeat and need not be sorted, and `left` and `right` are ignored. The result is float64, or
 /// complex128 if `fp` is complex.
 ///
+/// Real and imaginary parts of a complex `fp` are interpolated separately.
+///
 /// Passes over memory: a binary search, gathers of the neighbouring points, and one pass that interpolates. Where the device fuses `take`,
 /// the gathers are part of the last pass.
 ///

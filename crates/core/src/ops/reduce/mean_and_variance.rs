@@ -146,7 +146,7 @@ impl NdArray {
     /// Returns the standard deviation, the square root of [`NdArray::var`] (`numpy.std`).
     ///
     /// # Errors
-    /// The errors of [`NdArray::sum`].
+    /// The errors of [`NdArray::sum`], or an integer dtype for a result with axes.
     ///
     /// # Examples
     /// ```
