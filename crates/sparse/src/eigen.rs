@@ -93,8 +93,12 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         // times the magnitude of the last component of that eigenvector.
         let last = vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
         let scale = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
-        let is_accurate =
-            |i: usize| residual * last[i] <= accuracy * values[i].abs().max(epsilon.powf(2.0 / 3.0) * scale.max(f64::MIN_POSITIVE));
+        // The rounding errors of the projection bound the estimate from below, however small the eigenvalue is.
+        let rounding_floor = 8.0 * epsilon * scale;
+        let is_accurate = |i: usize| {
+            let wanted = accuracy * values[i].abs().max(epsilon.powf(2.0 / 3.0) * scale.max(f64::MIN_POSITIVE));
+            residual * last[i] <= wanted.max(rounding_floor)
+        };
         let accurate = order[..k].iter().filter(|i| is_accurate(**i)).count();
         if accurate == k || basis.is_complete() {
             let mut chosen = order[..k].to_vec();

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use cuprum_backend_cpu as _;
-use cuprum_core::ops::linalg::Triangle;
+use cuprum_core::ops::linalg::{Triangle, eigvalsh};
 use cuprum_core::{Array, DType, NdArray, Result, array, s};
 use cuprum_sparse::{
     CsrArray, Format, LanczosOptions, LsqrOptions, NormOrder, SolverOptions, Sparse, SparseArray, SparseMath, Which, bicgstab, cg,
-    connected_components, eigsh, gmres, kron, load_npz, lsqr, read_matrix_market, save_npz, shortest_path, svds, write_matrix_market,
+    connected_components, diags_array, eigsh, gmres, kron, load_npz, lsqr, read_matrix_market, save_npz, shortest_path, svds,
+    write_matrix_market,
 };
 
 fn golden(file: &str) -> PathBuf {
@@ -181,6 +182,26 @@ fn complex_systems() -> Result<()> {
     }
     let exact = LsqrOptions { atol: 1e-14, btol: 1e-14, conlim: 0.0, maxiter: Some(500), ..Default::default() };
     assert_close(&lsqr(&a, &right, &exact)?.x, &want, 1e-8);
+    Ok(())
+}
+
+/// Eigenvalues that are small against the largest one have the accuracy of the largest one.
+#[test]
+fn small_eigenvalues_converge() -> Result<()> {
+    let second_difference = |n, dtype| diags_array(&[array![-1.0], array![2.0], array![-1.0]], &[-1, 0, 1], Some([n, n]), dtype);
+    for (n, k, which, dtype, tolerance) in [
+        (50, 6, Which::SmallestAlgebraic, DType::F64, 1e-12),
+        (50, 3, Which::SmallestAlgebraic, DType::F64, 1e-12),
+        (150, 3, Which::SmallestAlgebraic, DType::F64, 1e-12),
+        (100, 6, Which::SmallestMagnitude, DType::F64, 1e-12),
+        (200, 6, Which::SmallestAlgebraic, DType::F32, 1e-4),
+    ] {
+        let a = second_difference(n, dtype)?;
+        let (got, vectors) = eigsh(&a, k, which, &LanczosOptions::default())?;
+        let want = eigvalsh(&a.to_dense()?, Triangle::Lower)?.index(s![..k as isize])?;
+        assert_close(&got, &want, tolerance);
+        assert_close(&a.to_dense()?.matmul(&vectors)?, &vectors.multiply(&got)?, tolerance);
+    }
     Ok(())
 }
 
