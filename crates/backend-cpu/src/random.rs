@@ -56,12 +56,17 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 
 fn fill_random(random: &Random, block: u64, run: ElementsMut) {
     macro_rules! integers {
-        ($t:ty, $low:expr, $span:expr) => {
-            fill_from_blocks(random, block, run.typed::<$t>(), |w: [u32; 4]| {
-                let one = |bits| $low.wrapping_add(scale_to_span(bits, $span)) as $t;
-                [one(join_words(w[0], w[1])), one(join_words(w[2], w[3]))]
-            })
-        };
+        ($t:ty, $low:expr, $span:expr) => {{
+            let convert = |offset: u64| $low.wrapping_add(offset) as $t;
+            if Distribution::is_wide_span($span) {
+                fill(WideIntegersLoop { key: random.key, stream: random.stream, first: block, span: $span, convert }, run.typed::<$t>())
+            } else {
+                fill_from_blocks(random, block, run.typed::<$t>(), |w: [u32; 4]| {
+                    let one = |bits| convert(scale_to_span(bits, $span));
+                    [one(join_words(w[0], w[1])), one(join_words(w[2], w[3]))]
+                })
+            }
+        }};
     }
     macro_rules! floats {
         ($of32:expr) => {
@@ -307,6 +312,33 @@ impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
     }
 }
 
+/// Fills elements with integers from a range of more than 2^32; see [`Distribution::Integers`].
+struct WideIntegersLoop<F> {
+    key: u64,
+    stream: u32,
+    first: u64,
+    span: u64,
+    convert: F,
+}
+
+impl<T, F: Fn(u64) -> T> FillLoop for WideIntegersLoop<F> {
+    type Item = T;
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [T]) {
+        for (i, part) in out.chunks_mut(2 * LANES).enumerate() {
+            let first = self.first.wrapping_add((i * LANES) as u64);
+            let high = philox_words(self.key, first, self.stream);
+            let low = philox_words(self.key, first.wrapping_add(Distribution::LOW_DIGITS_BLOCK), self.stream);
+            for (lane, numbers) in part.chunks_mut(2).enumerate() {
+                for (n, number) in numbers.iter_mut().enumerate() {
+                    let join = |words: &[Lanes<u32>; 4]| join_words(words[2 * n][lane], words[2 * n + 1][lane]);
+                    *number = (self.convert)(scale_to_wide_span(join(&high), join(&low), self.span));
+                }
+            }
+        }
+    }
+}
+
 /// Returns the random words of one counter block by Philox 4x32-10.
 #[inline(always)]
 fn philox(key: u64, counter: [u32; 4]) -> [u32; 4] {
@@ -351,6 +383,13 @@ fn join_words(low: u32, high: u32) -> u64 {
 #[inline(always)]
 fn scale_to_span(bits: u64, span: u64) -> u64 {
     if span == 0 { bits } else { ((bits as u128 * span as u128) >> 64) as u64 }
+}
+
+/// Returns the upper 64 bits of the product of `span` and the 128-bit number with the halves `high` and `low`.
+#[inline(always)]
+fn scale_to_wide_span(high: u64, low: u64, span: u64) -> u64 {
+    let span = span as u128;
+    ((high as u128 * span + (low as u128 * span >> 64)) >> 64) as u64
 }
 
 #[inline(always)]
@@ -436,6 +475,9 @@ mod tests {
     fn spans() {
         assert_eq!(scale_to_span(u64::MAX, 10), 9);
         assert_eq!(scale_to_span(u64::MAX, 0), u64::MAX);
+        assert_eq!(scale_to_wide_span(u64::MAX, u64::MAX, u64::MAX), u64::MAX - 1);
+        // The product with the high half ends 2^62 below a multiple of 2^64, so the low half decides.
+        assert_eq!([0, u64::MAX].map(|low| scale_to_wide_span(u64::MAX / 3, low, 3 << 62)), [(1 << 62) - 1, 1 << 62]);
         assert!(unit_f64(u64::MAX) < 1.0 && unit_f32(u32::MAX) < 1.0);
     }
 }

@@ -61,12 +61,25 @@ fn integers_are_scaled_words() {
         assert!(dice.iter().enumerate().all(|(i, v)| i64::from(*v) == -3 + scaled(i, 7)));
         let long = on_threads(|| Generator::new(WANT.0).integers(i64::MIN, i64::MAX, [n], DType::I64)).to_vec::<i64>().unwrap();
         assert!(long.iter().enumerate().all(|(i, v)| *v == i64::MIN.wrapping_add(scaled(i, u64::MAX))));
+        let part = on_threads(|| Generator::new(WANT.0).integers(0, 3 << 61, [n], DType::I64)).to_vec::<i64>().unwrap();
+        assert!(part.iter().enumerate().all(|(i, v)| *v == scaled(i, 3 << 61)));
     }
     for dtype in DType::ALL.into_iter().filter(|d| d.is_int()) {
         let dice = as_f64(&on_threads(|| Generator::new(WANT.0).integers(1, 7, [1000], dtype)));
         assert!(dice.iter().enumerate().all(|(i, v)| *v as i64 == 1 + scaled(i, 6)), "{dtype}");
         assert!((1..7).all(|face| dice.contains(&f64::from(face))), "{dtype}");
     }
+}
+
+/// A third of the integers below `3 * 2^61` is divisible by 3, also with array bounds.
+#[test]
+fn integers_of_wide_ranges_are_uniform() {
+    let n = 30_000;
+    let end = cuprum_core::full([n], 3i64 << 61, DType::I64).unwrap();
+    let numbers = Generator::new(3).integers(0, 3 << 61, n, DType::I64).unwrap().to_vec::<i64>().unwrap();
+    assert_eq!(Generator::new(3).integers_between(0, &end, false, n, DType::I64).unwrap().to_vec::<i64>().unwrap(), numbers);
+    let share = numbers.iter().filter(|x| **x % 3 == 0).count() as f64 / n as f64;
+    assert!((share - 1.0 / 3.0).abs() < 0.015, "{share}");
 }
 
 #[test]

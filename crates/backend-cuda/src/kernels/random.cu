@@ -120,18 +120,29 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
     }
 }
 
-// Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of 64
-// random bits and `span`. A span of 0 means 2^64.
+// Distance from a Philox block to the block with the low halves of the same 128-bit random numbers.
+constexpr u64 LOW_DIGITS_BLOCK = 1ull << 63;
+
+// Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of `span`
+// and a random number: of 64 bits for spans up to 2^32, and of 128 bits for larger spans. A span of 0 means 2^64.
 extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u32 stream, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
         const RandomWords words = philox(first_block + b, 0, stream, key);
+        u64 offsets[2];
+        #pragma unroll
+        for (int n = 0; n < 2; n++) offsets[n] = span == 0 ? words.pair(n) : __umul64hi(words.pair(n), span);
+        if (span > 1ull << 32) {
+            const RandomWords low_words = philox(first_block + b + LOW_DIGITS_BLOCK, 0, stream, key);
+            #pragma unroll
+            for (int n = 0; n < 2; n++) {
+                const u64 rest = words.pair(n) * span;
+                offsets[n] += rest + __umul64hi(low_words.pair(n), span) < rest;
+            }
+        }
         Pack<T, 2> values;
         #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            const u64 bits = words.pair(n);
-            values.at[n] = cast<T>(low + (span == 0 ? bits : __umul64hi(bits, span)));
-        }
+        for (int n = 0; n < 2; n++) values.at[n] = cast<T>(low + offsets[n]);
         store_numbers(out, b, count, values);
     }
 }

@@ -321,6 +321,8 @@ fn draw_random_numbers() {
             }
             let dice = generator().integers(-3, 4, [n], DType::I8).unwrap().to_vec::<i8>().unwrap();
             assert!(dice.iter().enumerate().all(|(i, v)| i64::from(*v) == -3 + want.below(i, 7) as i64));
+            let wide = generator().integers(0, 3 << 61, [n], DType::I64).unwrap().to_vec::<i64>().unwrap();
+            assert!(wide.iter().enumerate().all(|(i, v)| *v as u64 == want.below(i, 3 << 61)));
             let normals = generator().normal(2.0, 0.5, [n], DType::F64).unwrap().to_vec::<f64>().unwrap();
             assert!(normals.iter().enumerate().all(|(i, v)| (v - (2.0 + 0.5 * want.normal(i))).abs() < 1e-14));
             for d in [DType::F32, DType::F16, DType::BF16] {

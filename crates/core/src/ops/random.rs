@@ -505,14 +505,29 @@ impl Generator {
     ) -> Result<NdArray> {
         let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.elements_per_block(dtype)) as u64;
         let output = OutputSpec::contiguous(dtype, shape)?;
-        let (key, stream, first_block) = {
-            let mut state = self.state();
-            let first = state.next_block;
-            state.next_block = first.wrapping_add(blocks);
-            (state.key, state.stream, first)
-        };
-        let work = Work::Random(Random { key, first_block, stream, distribution });
+        let work = Work::Random(self.reserve_blocks(blocks, distribution));
         super::dispatch_single_output(op, device, inputs, output, work)
+    }
+
+    /// Advances the generator's block counter by `blocks`. Returns the draw from these blocks.
+    fn reserve_blocks(&self, blocks: u64, distribution: Distribution) -> Random {
+        let mut state = self.state();
+        let first_block = state.next_block;
+        state.next_block = first_block.wrapping_add(blocks);
+        Random { key: state.key, first_block, stream: state.stream, distribution }
+    }
+
+    /// Draws the two halves, high half first, of 128-bit numbers as uint64 arrays. The low half is drawn only if `needs_low_half`.
+    fn draw_halves(&self, shape: &[usize], needs_low_half: bool) -> Result<(NdArray, Option<NdArray>)> {
+        let distribution = Distribution::Integers { low: 0, span: 0 };
+        let blocks = checked_size(INTEGERS.name(), shape)?.div_ceil(distribution.elements_per_block(DType::U64)) as u64;
+        let random = self.reserve_blocks(blocks, distribution);
+        let draw = |first_block| {
+            let (device, output) = (Device::current()?, OutputSpec::contiguous(DType::U64, shape)?);
+            super::dispatch_single_output(INTEGERS, device, &[], output, Work::Random(Random { first_block, ..random }))
+        };
+        let low_block = random.first_block.wrapping_add(Distribution::LOW_DIGITS_BLOCK);
+        Ok((draw(random.first_block)?, if needs_low_half { Some(draw(low_block)?) } else { None }))
     }
 
     /// Returns exponentially distributed numbers of mean 1 (`numpy.random.Generator.standard_exponential`).

@@ -46,9 +46,11 @@ pub enum Distribution {
         /// Standard deviation.
         std: f64,
     },
-    /// Integers `low` plus the high 64 bits of the product `w * span`, where `w` is a random 64-bit number.
+    /// Integers `low` plus the whole part of `w * span`, where `w` is a random number in [0, 1). A `span` of 0 means 2^64.
     ///
-    /// A Philox block gives two numbers `w`, from (w0, w1) and (w2, w3), low word first. A `span` of 0 means 2^64.
+    /// A Philox block gives the first 64 binary digits of two numbers `w`, from (w0, w1) and (w2, w3), low word first. They are all digits
+    /// for spans up to 2^32. For larger spans, the same words of block `b +` [`Distribution::LOW_DIGITS_BLOCK`] give 64 further digits, so
+    /// that the probabilities of all integers agree to a relative 2^-64.
     Integers {
         /// Smallest value.
         low: i128,
@@ -168,6 +170,14 @@ fn next_smaller_16_bit_float(bits: u16) -> u16 {
 }
 
 impl Distribution {
+    /// Distance from a Philox block of [`Distribution::Integers`] to the block with the last 64 digits of the same numbers.
+    pub const LOW_DIGITS_BLOCK: u64 = 1 << 63;
+
+    /// Returns whether a range of `span` integers needs random numbers of 128 bits; see [`Distribution::Integers`].
+    pub fn is_wide_span(span: u64) -> bool {
+        span > 1 << 32
+    }
+
     /// Returns whether the distribution can produce numbers of `dtype`.
     pub fn supports_dtype(self, dtype: DType) -> bool {
         match self {

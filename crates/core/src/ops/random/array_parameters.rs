@@ -74,7 +74,7 @@ impl Generator {
         with_device(device_of(&[&ends[0], &ends[1]])?, || {
             let numbers = add(multiply(self.draw_unit_uniform(&shape)?, span)?, &ends[0])?.astype(dtype)?;
             let [low, high] = [to_array(&ends[0], dtype)?, to_array(&ends[1], dtype)?];
-            check_all(isfinite(&high)?, "the range is out of bounds for the dtype")?;
+            check_all(bitwise_and(isfinite(&low)?, isfinite(&high)?)?, "the range is out of bounds for the dtype")?;
             // Rounding can give `high`, which the range excludes.
             let below = next_smaller_number(&high)?;
             where_(less(low, high)?, minimum(&numbers, below)?, numbers)
@@ -145,6 +145,8 @@ impl Generator {
         with_device(device, || {
             let (low, last) = (bound(low, "low", 0)?, bound(high, "high", if endpoint { 0 } else { 1 })?);
             let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
+            // An upper bound of the number of values in each range.
+            let mut widest = 0;
             if low.size() > 0 && last.size() > 0 {
                 let (smallest, largest) = (low.min(())?.item()?.as_int(), last.max(())?.item()?.as_int());
                 if smallest.is_none_or(|n| n < least) {
@@ -154,18 +156,30 @@ impl Generator {
                     return Err(Error::value(op, format!("high is out of bounds for {dtype}")));
                 }
                 check_all(less_equal(&low, &last)?, empty_range)?;
+                widest = largest.unwrap_or(most) - smallest.unwrap_or(least) + 1;
             }
             let low = low.astype(DType::U64)?;
             let span = add(subtract(last.astype(DType::U64)?, &low)?, 1)?;
-            let bits = self.draw(INTEGERS, &shape, DType::U64, Distribution::Integers { low: 0, span: 0 })?;
-            // Multiplies 64 random bits by the number of values (`span`), and keeps the upper 64 bits of the product. The factors are
-            // split into 32-bit halves, because no operation returns a 128-bit product.
+            let has_wide_span = widest > 1 << 32;
+            let (bits, low_bits) = self.draw_halves(&shape, has_wide_span)?;
+            // Returns the upper 64 bits of the product with `span`. The factors are split into 32-bit halves, because no operation returns a
+            // 128-bit product.
             let halves = |x: &NdArray| Ok::<_, Error>((right_shift(x, 32)?, bitwise_and(x, 0xffff_ffff_u32)?));
-            let ((a, b), (c, d)) = (halves(&bits)?, halves(&span)?);
-            let middle = add(multiply(&a, &d)?, right_shift(multiply(&b, &d)?, 32)?)?;
-            let (upper, lower) = halves(&middle)?;
-            let other = right_shift(add(multiply(&b, &c)?, lower)?, 32)?;
-            let scaled = add(add(multiply(&a, &c)?, upper)?, other)?;
+            let (c, d) = halves(&span)?;
+            let upper_product = |x: &NdArray| {
+                let (a, b) = halves(x)?;
+                let middle = add(multiply(&a, &d)?, right_shift(multiply(&b, &d)?, 32)?)?;
+                let (upper, lower) = halves(&middle)?;
+                let other = right_shift(add(multiply(&b, &c)?, lower)?, 32)?;
+                add(add(multiply(&a, &c)?, upper)?, other)
+            };
+            let mut scaled = upper_product(&bits)?;
+            if let Some(low_bits) = low_bits {
+                // Adds the carry from the product with the low half of the random number.
+                let lower_product = multiply(&bits, &span)?;
+                let has_carry = less(add(&lower_product, upper_product(&low_bits)?)?, lower_product)?;
+                scaled = add(scaled, bitwise_and(has_carry, less(1u64 << 32, &span)?)?)?;
+            }
             // For a range of 2^64 values, `span` wraps to 0.
             add(where_(equal(span, 0)?, bits, scaled)?, low)?.astype(dtype)
         })
