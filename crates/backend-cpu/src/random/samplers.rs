@@ -194,6 +194,20 @@ pub struct Binomial {
     bound: f64,
 }
 
+/// Number of trials above which the rounding error of the terms of the acceptance bound is about 1e-4, so that they need
+/// [`binomial_log_weight`].
+const MAX_TRIALS_OF_DIRECT_BOUND: f64 = 1099511627776.0;
+
+/// Returns the logarithm of the probability of `k` successes in `n` trials, up to a constant. The terms of the size of `n` cancel
+/// analytically (Loader, "Fast and accurate computation of binomial probabilities", 2000).
+#[inline(always)]
+fn binomial_log_weight(n: f64, p: f64, k: f64) -> f64 {
+    let (successes, failures) = (n * p, n * (1.0 - p));
+    let (distance, rest) = (k - successes, n - k);
+    let terms = (k + 0.5) * log1p((distance + 1.0) / successes) + (rest + 0.5) * log1p((1.0 - distance) / failures);
+    -terms - stirling_correction(k) - stirling_correction(rest)
+}
+
 impl Sample for Binomial {
     fn new([n, given, _]: [f64; 3]) -> Binomial {
         let is_swapped = given > 0.5;
@@ -218,6 +232,8 @@ impl Sample for Binomial {
             mode,
             bound: if is_small {
                 0.0
+            } else if n > MAX_TRIALS_OF_DIRECT_BOUND {
+                -binomial_log_weight(n, p, mode)
             } else {
                 (mode + 0.5) * log((mode + 1.0) / (odds * (n - mode + 1.0))) + stirling_correction(mode) + stirling_correction(n - mode)
             },
@@ -264,6 +280,12 @@ impl Binomial {
                 continue;
             }
             let left = log(v * self.alpha / (self.a / (distance * distance) + self.b));
+            if self.n > MAX_TRIALS_OF_DIRECT_BOUND {
+                if left <= self.bound + binomial_log_weight(self.n, self.p, k) {
+                    return k;
+                }
+                continue;
+            }
             let rest = self.n - k + 1.0;
             let ratios = (self.n + 1.0) * log((self.n - self.mode + 1.0) / rest) + (k + 0.5) * log(self.odds * rest / (k + 1.0));
             if left <= self.bound + ratios - stirling_correction(k) - stirling_correction(self.n - k) {

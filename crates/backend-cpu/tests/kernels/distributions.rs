@@ -157,6 +157,7 @@ fn parameters_broadcast_and_are_checked() {
         ("not compatible with broadcast", g.normal(&row, 1.0, 2, DType::F64)),
         ("must be a real number", g.exponential(cuprum_core::Complex::new(1.0, 1.0), 3)),
         ("must be a real number", g.uniform(0.0, cuprum_core::Complex::new(1.0, 1.0), 3, DType::F64)),
+        ("out of bounds", g.uniform(NdArray::from_slice(&[-1e6]).unwrap(), 0.0, 1, DType::F16)),
         ("must be a real number", g.normal(cuprum_core::Complex::new(1.0, 1.0), 1.0, 3, DType::F64)),
         ("nonc < 0", g.noncentral_chisquare(1.0, -1.0, 3)),
         ("sum(pvals[:-1]) > 1.0", g.multinomial(5, NdArray::from_slice(&[0.7, 0.7, 0.1]).unwrap(), 3)),
@@ -293,6 +294,18 @@ fn choices_of_many_integers() {
     assert_eq!(g.choice(&size, 5, false, None, 0).unwrap().sort(0).unwrap().to_vec::<i64>().unwrap(), [0, 1, 2, 3, 4]);
     assert_eq!(default_rng(3).choice(&size, 9, true, None, 0).unwrap(), default_rng(3).choice(5, 9, true, None, 0).unwrap());
     assert!(g.choice(5, 2, false, None, 1).is_err() && g.choice(-1, 1, true, None, 0).is_err());
+}
+
+#[test]
+fn binomial_numbers_of_many_trials_have_the_variance() {
+    let count = 20_000;
+    for (n, p) in [(10i64.pow(18), 0.5), (10i64.pow(18), 2e-17), (i64::MAX, 0.9), (1 << 41, 0.3)] {
+        let (mean, variance) = (n as f64 * p, n as f64 * p * (1.0 - p));
+        let drawn = as_f64(&default_rng(3).binomial(n, p, count).unwrap());
+        let deviations: Vec<f64> = drawn.iter().map(|x| (x - mean) / variance.sqrt()).collect();
+        let moment = |power: i32| deviations.iter().map(|d| d.powi(power)).sum::<f64>() / count as f64;
+        assert!(moment(1).abs() < 0.035 && (moment(2) - 1.0).abs() < 0.055, "{n} {p}: {} {}", moment(1), moment(2));
+    }
 }
 
 #[test]

@@ -215,6 +215,18 @@ struct Poisson {
     }
 };
 
+// Number of trials above which the acceptance bound uses binomial_log_weight.
+constexpr f64 MAX_TRIALS_OF_DIRECT_BOUND = 1099511627776.0;
+
+// Returns the logarithm of the probability of `k` successes in `n` trials, up to a constant. The terms of the size of `n` cancel
+// analytically.
+__device__ inline Real binomial_log_weight(Real n, Real p, Real k) {
+    const Real successes = n * p, failures = n * (Real(1.0) - p);
+    const Real distance = k - successes, rest = n - k;
+    const Real terms = (k + 0.5) * reproducible_log1p((distance + 1.0) / successes) + (rest + 0.5) * reproducible_log1p((Real(1.0) - distance) / failures);
+    return -terms - stirling_correction(k) - stirling_correction(rest);
+}
+
 struct Binomial {
     Real n, p, odds, none, a, b, c, v_r, alpha, mode, bound;
     bool is_swapped, is_small;
@@ -233,7 +245,8 @@ struct Binomial {
         v_r = Real(0.92) - Real(4.2) / b;
         alpha = (Real(2.83) + Real(5.1) / b) * deviation;
         bound = 0.0;
-        if (!is_small)
+        if (!is_small && n > MAX_TRIALS_OF_DIRECT_BOUND) bound = -binomial_log_weight(n, p, mode);
+        else if (!is_small)
             bound = (mode + 0.5) * reproducible_log((mode + 1.0) / (odds * (n - mode + 1.0))) + stirling_correction(mode) + stirling_correction(n - mode);
     }
     __device__ Real draw_small(AttemptWords& attempts) const {
@@ -257,6 +270,10 @@ struct Binomial {
             if ((distance >= 0.07 && v <= v_r) || attempts.is_exhausted()) return k;
             if (k < 0.0 || k > n) continue;
             const Real left = reproducible_log(v * alpha / (a / (distance * distance) + b));
+            if (n > MAX_TRIALS_OF_DIRECT_BOUND) {
+                if (left <= bound + binomial_log_weight(n, p, k)) return k;
+                continue;
+            }
             const Real rest = n - k + 1.0;
             const Real ratios = (n + 1.0) * reproducible_log((n - mode + 1.0) / rest) + (k + 0.5) * reproducible_log(odds * rest / (k + 1.0));
             if (left <= bound + ratios - stirling_correction(k) - stirling_correction(n - k)) return k;
