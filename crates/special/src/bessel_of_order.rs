@@ -22,7 +22,8 @@ with_gamma! {
             k = k + 1.0;
             term = term * (sign * square / (k * (k + v)));
             sum = sum + term;
-            if term.abs() < 1e-17 * sum.abs() {
+            // For negative orders near an integer, large terms at `k` near -v follow small ones.
+            if k * (k + v) > square && term.abs() < 1e-17 * sum.abs() {
                 break;
             }
         }

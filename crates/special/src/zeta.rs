@@ -56,6 +56,37 @@ with_zeta! {
         factorial_over_power(n, TAU, TAU * factor)
     }
 
+    /// Returns `n! zeta(n + 1, x)` for n > 0 and x > 0.
+    #[helper]
+    fn polygamma_magnitude(n: f64, x: f64) -> f64 {
+        let scaled = hurwitz_scaled(n + 1.0, x);
+        if n >= 140.0 {
+            return factorial_over_power(n, x, scaled);
+        }
+        // One of gamma(n + 1) and zeta may overflow where the other underflows. Each is therefore multiplied by the square root of x^-(n +
+        // 1).
+        let half = x.powf(-0.5 * (n + 1.0));
+        (gamma_positive(n + 1.0) * half) * (half * scaled)
+    }
+
+    /// Returns `n! zeta(n + 1, x)` for n > 0 and x < 0 that is not an integer. The terms of both signs are sums of their own, as in
+    /// `hurwitz`.
+    #[helper]
+    fn polygamma_negative(n: f64, x: f64) -> f64 {
+        let fraction = x - x.floor();
+        let rest = x.ceil() - x;
+        let parity = -parity_sign(n);
+        if fraction == rest && parity < 0.0 {
+            return polygamma_magnitude(n, 1.0 - x);
+        }
+        let right = polygamma_magnitude(n, fraction);
+        let left = polygamma_magnitude(n, rest);
+        if left == INFINITY {
+            return if parity < 0.0 && fraction > rest { -INFINITY } else { INFINITY };
+        }
+        right + parity * (left - polygamma_magnitude(n, 1.0 - x))
+    }
+
     #[helper]
     fn polygamma_f64(n: f64, x: f64) -> f64 {
         if n == 0.0 {
@@ -68,17 +99,13 @@ with_zeta! {
         if x == INFINITY {
             return sign * 0.0;
         }
-        if x <= 0.0 || x.is_nan() {
-            return sign * gamma_positive(n + 1.0) * hurwitz(n + 1.0, x);
+        if x.is_nan() {
+            return NAN;
         }
-        let scaled = hurwitz_scaled(n + 1.0, x);
-        if n >= 140.0 {
-            return sign * factorial_over_power(n, x, scaled);
+        if x > 0.0 {
+            return sign * polygamma_magnitude(n, x);
         }
-        // One of gamma(n + 1) and zeta may overflow where the other underflows. Each is therefore multiplied by the square root of x^-(n +
-        // 1).
-        let half = x.powf(-0.5 * (n + 1.0));
-        sign * (gamma_positive(n + 1.0) * half) * (half * scaled)
+        sign * if x == x.floor() { INFINITY } else { polygamma_negative(n, x) }
     }
 
     /// Returns Riemann's zeta function.

@@ -48,6 +48,12 @@ fn zeta_and_polygamma() -> Result<()> {
         ("polygamma(500, 100)", special::polygamma(500, 100.0)?, -1.2285417212563916e132),
         ("polygamma(1000, 0.5)", special::polygamma(1000, 0.5)?, f64::NEG_INFINITY),
         ("polygamma(1e6, 367900)", special::polygamma(1_000_000, 367_900.0)?, -3.919927832268393e-27),
+        ("polygamma(172, -5.5)", special::polygamma(172, -5.5)?, -4.957878196054799e170),
+        ("polygamma(140, -3.45)", special::polygamma(140, -3.45)?, 1.0620514259476177e290),
+        ("polygamma(100, -10000.5)", special::polygamma(100, -10000.5)?, -9.239726151928563e-245),
+        ("polygamma(250, -20.5)", special::polygamma(250, -20.5)?, -1.1682553146009758e158),
+        ("polygamma(400, -2.25)", special::polygamma(400, -2.25)?, f64::INFINITY),
+        ("polygamma(400, -2.75)", special::polygamma(400, -2.75)?, f64::NEG_INFINITY),
         ("polygamma(300, inf)", special::polygamma(300, f64::INFINITY)?, 0.0),
     ])
 }
@@ -59,6 +65,8 @@ fn bessel_functions() -> Result<()> {
         ("jv(1000, 1e5)", special::jv(1000.0, 1e5)?, 0.0012831781125024805),
         ("jv(300, 5e-324)", special::jv(300.0, 5e-324)?, 0.0),
         ("jv(-250, 5e-324)", special::jv(-250.0, 5e-324)?, 0.0),
+        ("iv(-37.00000000000001, 16)", special::iv(-37.00000000000001, 16.0)?, -1.7852476997401811e-7),
+        ("jv(-15.999999999999998, 3.5)", special::jv(-15.999999999999998, 3.5)?, -3.684567084130069e-7),
         ("iv(170, 5e-324)", special::iv(170.0, 5e-324)?, 0.0),
     ])
 }
