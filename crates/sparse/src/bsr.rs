@@ -153,8 +153,10 @@ impl BsrArray {
             let column = within.remainder(c as i64)?;
             let place = block.multiply((r * c) as i64)?.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(&column)?;
             let columns = self.indices.astype(DType::I64)?.take(&block, 0)?.multiply(c as i64)?.add(&column)?;
-            let narrow = |a: &NdArray| if total <= i32::MAX as usize { a.astype(index) } else { a.astype(DType::I64) };
-            Compressed::from_valid(self.data.ravel()?.take(&place, 0)?, narrow(&columns)?, narrow(&indptr)?, self.shape, false)?
+            let narrow = |a: &NdArray, largest: usize| a.astype(if largest <= i32::MAX as usize { index } else { DType::I64 });
+            let largest = total.max(self.shape[1]);
+            let (columns, indptr) = (narrow(&columns, largest)?, narrow(&indptr, largest)?);
+            Compressed::from_valid(self.data.ravel()?.take(&place, 0)?, columns, indptr, self.shape, false)?
         };
         Ok(self.compressed_by_rows.get_or_init(|| made).clone())
     }

@@ -124,9 +124,13 @@ fn select_minor(a: &Compressed, selection: &AxisSelection) -> Result<Compressed>
         AxisSelection::All => Ok(a.clone()),
         AxisSelection::Range { start, count } => {
             let end = start + count;
-            let is_inside = a.indices.greater_equal(*start as i64)?.bitwise_and(a.indices.less(end as i64)?)?;
+            // A bound that does not fit in int32 needs indices of int64.
+            let index = a.indices.dtype();
+            let comparable = |indices: &NdArray| indices.astype(if end <= i32::MAX as usize { index } else { DType::I64 });
+            let indices = comparable(&a.indices)?;
+            let is_inside = indices.greater_equal(*start as i64)?.bitwise_and(indices.less(end as i64)?)?;
             let kept = a.filtered(&is_inside)?;
-            let indices = kept.indices.subtract(*start as i64)?;
+            let indices = comparable(&kept.indices)?.subtract(*start as i64)?.astype(index)?;
             Compressed::from_valid(kept.data.clone(), indices, kept.indptr.clone(), [a.major, *count], kept.is_canonical()?)
         }
         list => select_major(&a.compressed_along_other_axis()?, list)?.compressed_along_other_axis(),

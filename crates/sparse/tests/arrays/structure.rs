@@ -3,7 +3,7 @@
 use cuprum_backend_cpu as _;
 use cuprum_core::function::{Function, IntoValue};
 use cuprum_core::ops::value::Object;
-use cuprum_core::{Array, DType, Device, Error, NdArray, Result, Value, array, zeros};
+use cuprum_core::{Array, DType, Device, Error, NdArray, Result, Value, array, s, zeros};
 use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, NormOrder, Sparse, SparseArray, SparseMath};
 
 fn values(n: usize) -> NdArray {
@@ -156,6 +156,18 @@ fn repeated_bools_and_small_integers_are_combined() -> Result<()> {
 fn zeros_of_diagonals_are_not_stored() -> Result<()> {
     let a = CsrArray::from_dense(&array![[1.0, 0.0], [0.0, 0.0]])?.to_dia()?.to_csr()?;
     assert_eq!((a.nnz(), a.matmul(&array![1.0, f64::INFINITY])?), (1, array![1.0, 0.0]));
+    Ok(())
+}
+
+#[test]
+fn columns_beyond_int32() -> Result<()> {
+    let blocks = BsrArray::new(&zeros((1, 1, 65536), DType::F64)?, &array![65535i32], &array![0i32, 1], [1, 1 << 33])?;
+    assert_eq!(blocks.to_csr()?.indices().max(())?.item()?.as_int(), Some((1 << 32) - 1));
+    let a = CsrArray::new(&values(1), &array![5i32], &array![0i32, 1], [1, 1 << 33])?;
+    let part = a.index(s![.., 1isize << 32..(1 << 32) + 5])?;
+    assert_eq!((part.shape(), part.nnz()), (&[1, 5][..], 0));
+    assert_eq!(a.get(0, 1 << 32)?.as_f64(), 0.0);
+    assert_eq!(a.index(s![.., 5..1isize << 32])?.nnz(), 1);
     Ok(())
 }
 
