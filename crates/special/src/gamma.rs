@@ -31,6 +31,14 @@ with_beta! {
         if b == b.floor() && b > 0.0 && y > 0.0 { betaln_ordered(y.min(b), y.max(b)) } else { INFINITY }
     }
 
+    /// Returns `a + b` minus its rounded value.
+    #[helper]
+    fn rounding_error_of_sum(a: f64, b: f64) -> f64 {
+        let sum = a + b;
+        let part = sum - a;
+        (a - (sum - part)) + (b - part)
+    }
+
     #[helper]
     fn beta_f64(a: f64, b: f64) -> f64 {
         if a.is_nan() || b.is_nan() {
@@ -54,8 +62,7 @@ with_beta! {
         }
         if a.abs() < 150.0 && b.abs() < 150.0 && sum.abs() < 150.0 {
             // Correction: the rounding error of the sum, times the logarithmic derivative of the gamma function.
-            let part = sum - a;
-            let rest = (a - (sum - part)) + (b - part);
+            let rest = rounding_error_of_sum(a, b);
             let small = if a.abs() < b.abs() { a } else { b };
             let large = if a.abs() < b.abs() { b } else { a };
             // gamma(sum) is near gamma(large) where gamma(small) may overflow.
@@ -88,7 +95,13 @@ with_beta! {
         if sum >= 10.0 && sum < INFINITY {
             return gammaln_f64(a.min(b)) + log_gamma_quotient(a.min(b), a.max(b));
         }
-        gammaln_f64(a) + gammaln_f64(b) - gammaln_f64(sum)
+        let size = gammaln_f64(a) + gammaln_f64(b) - gammaln_f64(sum);
+        if is_pole(sum) || !size.is_finite() {
+            return size;
+        }
+        // Near a pole, `gamma(sum)` depends strongly on the rounding error of the sum.
+        let change = rounding_error_of_sum(a, b) * digamma_f64(sum);
+        size + if change < 0.5 { (-change).ln_1p() } else { (1.0 - change).abs().ln() }
     }
 
     /// Returns the gamma function (`scipy.special.gamma`), elementwise.

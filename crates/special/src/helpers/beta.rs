@@ -18,11 +18,21 @@ macro_rules! with_beta {
                 if b == INFINITY {
                     return if a == INFINITY { NAN } else { -INFINITY };
                 }
-                if b < 10.0 {
+                if b < 5.0 {
                     return gammaln_positive(a) + gammaln_positive(b) - gammaln_positive(a + b);
                 }
                 if a < 10.0 {
-                    return gammaln_positive(a) + log_gamma_quotient(a, b);
+                    // beta(a, b) = beta(a, b + 1) * (a + b) / b
+                    let mut shifted = b;
+                    let mut product = 1.0;
+                    for _ in 0..5 {
+                        if shifted >= 10.0 {
+                            break;
+                        }
+                        product = product * ((a + shifted) / shifted);
+                        shifted = shifted + 1.0;
+                    }
+                    return gammaln_positive(a) + log_gamma_quotient(a, shifted) + product.ln();
                 }
                 // Adds log(sqrt(2 pi)) and the remainders of Stirling's series.
                 let quotient = a / b;
