@@ -297,8 +297,11 @@ impl<'a> HeaderParser<'a> {
         damaged_header_error(format!("{found} where {wanted} belongs"))
     }
 
-    /// Consumes a string in single or double quotes without escapes.
+    /// Consumes a string in single or double quotes without escapes. Python 2 wrote Unicode strings with the prefix `u`.
     fn parse_string(&mut self) -> Result<&'a str> {
+        if self.next_nonblank() == Some(b'u') && matches!(self.text.get(self.at + 1), Some(b'\'' | b'"')) {
+            self.at += 1;
+        }
         let Some(quote @ (b'\'' | b'"')) = self.next_nonblank() else { return Err(self.unexpected_token_error("a string")) };
         let start = self.at + 1;
         let len = self.text[start..].iter().position(|&b| b == quote).ok_or_else(|| damaged_header_error("a string without end"))?;
@@ -343,6 +346,10 @@ impl<'a> HeaderParser<'a> {
             if digits == 0 {
                 return Err(self.unexpected_token_error("an extent"));
             }
+            // Python has no number with a leading zero.
+            if number.starts_with('0') && number.bytes().any(|digit| digit != b'0') {
+                return Err(damaged_header_error(format!("the extent {number} begins with a zero")));
+            }
             shape.push(number.parse().map_err(|_| damaged_header_error(format!("the extent {number} is too large for this machine")))?);
             self.at += digits;
             if self.text.get(self.at) == Some(&b'L') {
@@ -370,19 +377,23 @@ fn parse_descr(descr: &str) -> Result<(DType, bool)> {
     };
     let dtype = match code {
         "b1" | "?" => DType::Bool,
-        "i1" => DType::I8,
-        "i2" => DType::I16,
-        "i4" => DType::I32,
-        "i8" => DType::I64,
-        "u1" => DType::U8,
-        "u2" => DType::U16,
-        "u4" => DType::U32,
-        "u8" => DType::U64,
-        "f2" => DType::F16,
-        "f4" => DType::F32,
-        "f8" => DType::F64,
-        "c8" => DType::C64,
-        "c16" => DType::C128,
+        "i1" | "b" => DType::I8,
+        "i2" | "h" => DType::I16,
+        "i4" | "i" => DType::I32,
+        "i8" | "q" => DType::I64,
+        "u1" | "B" => DType::U8,
+        "u2" | "H" => DType::U16,
+        "u4" | "I" => DType::U32,
+        "u8" | "Q" => DType::U64,
+        // C's long has the size of a pointer in NumPy.
+        "l" | "p" => DType::I64,
+        "L" | "P" => DType::U64,
+        "f2" | "e" => DType::F16,
+        "f4" | "f" => DType::F32,
+        "f8" | "d" => DType::F64,
+        "c8" | "F" => DType::C64,
+        "c16" | "D" => DType::C128,
+        name if DType::ALL.iter().any(|dtype| dtype.name() == name && *dtype != DType::BF16) && name == descr => DType::parse(name)?,
         _ => {
             let kind = match code.as_bytes().first() {
                 Some(b'O') => " (Python objects, which NumPy pickles)",

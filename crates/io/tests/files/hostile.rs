@@ -97,6 +97,9 @@ fn npy_headers_with_wrong_sizes_are_errors() {
         ("'<f8'", "(0, 4294967296, 4294967296, 4294967296)", "too large"),
         ("'<f8'", huge.as_str(), "dimension"),
         ("'<f8'", "(-1,)", "negative extent"),
+        ("'<f8'", "(02, 3)", "begins with a zero"),
+        ("'bfloat16'", "(1,)", "not supported"),
+        ("'<float64'", "(1,)", "not supported"),
         ("'<f8'", "2", "'2' at byte"),
         ("[('x', '<f8'), ('y', '|S3')]", "(1,)", "structured dtype [('x', '<f8'), ('y', '|S3')] is not supported"),
         ("'|O'", "(1,)", "pickles"),
@@ -107,6 +110,12 @@ fn npy_headers_with_wrong_sizes_are_errors() {
         let text = message(|| io::load_bytes(&npy(&header(descr, shape), &[0; 16])));
         assert!(text.contains(wanted), "{descr} {shape}: {text}");
     }
+    // NumPy's one-letter codes and names, and the Unicode strings of Python 2.
+    for (descr, dtype) in [("'<d'", DType::F64), ("'b'", DType::I8), ("'<l'", DType::I64), ("'<Q'", DType::U64), ("'float64'", DType::F64)]
+    {
+        assert_eq!(io::load_bytes(&npy(&header(descr, "(1,)"), &[0; 8])).unwrap().dtype(), dtype, "{descr}");
+    }
+    assert!(io::load_bytes(&npy("{u'descr': u'<f8', u'fortran_order': False, u'shape': (1,)}", &[0; 8])).is_ok());
     let text = message(|| io::load_bytes(b"\x93NUMPY\x09\x00\x00\x00"));
     assert!(text.contains("version 9.0"), "{text}");
 }
