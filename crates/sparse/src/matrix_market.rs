@@ -35,8 +35,8 @@ enum Symmetry {
 /// Reads a matrix from a Matrix Market file (`scipy.io.mmread`), in COO format on the current device.
 ///
 /// Real and pattern values become float64 (ones for patterns), integers int64, unsigned integers uint64 and complex numbers complex128. If
-/// the file is symmetric, the result has the elements of both triangles. Dense matrices (`array` files) are converted to their nonzero
-/// elements.
+/// the file is symmetric, the result has the elements of both triangles. An element on the diagonal of a skew-symmetric matrix is an error.
+/// Dense matrices (`array` files) are converted to their nonzero elements.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing or malformed, with the number of the line. [`Error::OutOfMemory`].
