@@ -67,7 +67,7 @@ fn report() -> Result<Value, Failure> {
         "memory": settings::physical_memory(),
         "devices": devices,
         "accelerators": accelerators,
-        "cache_folder": settings::cache_folder(),
+        "cache_folder": settings::cache_folder().map(|path| path.to_string_lossy().into_owned()),
         "settings": settings,
     }))
 }

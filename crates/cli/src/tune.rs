@@ -140,7 +140,8 @@ pub fn measurements() -> Result<Value, Failure> {
         json!({"winner": e.winner, "us": times, "what": e.description})
     };
     let listing = |l: DeviceResults| {
-        json!({"device": l.device.to_string(), "file": l.file, "pinned": l.read_only,
+        let file = l.file.map(|path| path.to_string_lossy().into_owned());
+        json!({"device": l.device.to_string(), "file": file, "pinned": l.read_only,
             "entries": l.entries.into_iter().map(entry).collect::<Vec<_>>()})
     };
     Ok(tuning::all_results()?.into_iter().map(listing).collect())

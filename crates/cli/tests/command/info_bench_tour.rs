@@ -34,6 +34,18 @@ fn info_shows_the_machine() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn the_cache_folder_need_not_be_unicode() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    let cache = std::ffi::OsStr::from_bytes(b"/tmp/cuprum\xff");
+    for arguments in [&["info"][..], &["info", "--tuning"], &["tune"]] {
+        let output = command(folder.0.path()).env("XDG_CACHE_HOME", cache).args(arguments).output().unwrap();
+        assert_ne!(output.status.code(), Some(101), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 #[test]
 fn a_second_warm_up_compiles_nothing() {
     let folder = Folder::new();
