@@ -389,7 +389,7 @@ fn scale_to_span(bits: u64, span: u64) -> u64 {
 #[inline(always)]
 fn scale_to_wide_span(high: u64, low: u64, span: u64) -> u64 {
     let span = span as u128;
-    ((high as u128 * span + (low as u128 * span >> 64)) >> 64) as u64
+    ((high as u128 * span + ((low as u128 * span) >> 64)) >> 64) as u64
 }
 
 #[inline(always)]

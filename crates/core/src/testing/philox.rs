@@ -46,11 +46,11 @@ impl PhiloxStream {
     pub fn below(self, n: usize, span: u64) -> u64 {
         let (high, span) = (u128::from(self.pair(n)), u128::from(span));
         if span <= 1 << 32 {
-            return (high * span >> 64) as u64;
+            return ((high * span) >> 64) as u64;
         }
         let words = philox(n as u64 / 2 + (1 << 63), self.0);
         let low = u128::from(words[n % 2 * 2]) | u128::from(words[n % 2 * 2 + 1]) << 32;
-        (high * span + (low * span >> 64) >> 64) as u64
+        ((high * span + ((low * span) >> 64)) >> 64) as u64
     }
 
     /// Returns the standard normal float64 number with index `n`, by the Box-Muller transform of two uniform numbers.
