@@ -203,9 +203,9 @@ assert philox(0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 assert philox((1 << 64) - 1, (1 << 64) - 1) != philox(0, 0)
 
 
-def _words(count, per_block, seed):
+def _words(count, per_block, seed, first_block=0):
     blocks = -(-count // per_block)
-    return [w for b in range(blocks) for w in philox(b, seed & (1 << 64) - 1)]
+    return [w for b in range(blocks) for w in philox(first_block + b, seed & (1 << 64) - 1)]
 
 
 def _pairs(words):
@@ -256,7 +256,10 @@ def uniform(low=0.0, high=1.0, size=None, dtype="float64", seed=0):
 def integers(low, high=None, size=None, dtype="int64", endpoint=False, seed=0):
     low, high = (0, low) if high is None else (low, high)
     span = high - low + bool(endpoint)
-    values = [low + (w * span >> 64) for w in _pairs(_words(_count(size), 2, seed))]
+    digits = [w << 64 for w in _pairs(_words(_count(size), 2, seed))]
+    if span > 1 << 32:
+        digits = [w | further for w, further in zip(digits, _pairs(_words(_count(size), 2, seed, 1 << 63)))]
+    values = [low + (w * span >> 128) for w in digits]
     return _shaped(np.array(values[: _count(size)], dtype), size)
 
 
