@@ -147,7 +147,9 @@ fn standard_input_and_output_carry_arrays() {
 fn a_signal_leaves_no_partial_file() {
     let folder = Folder::new();
     for signal in ["INT", "TERM", "KILL"] {
-        let mut command = command(folder.0.path());
+        // The process that runs the tests may ignore SIGINT, which its children inherit.
+        let mut command = std::process::Command::new("env");
+        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_cuprum")]).current_dir(folder.0.path()).env("CUPRUM_DEVICE", "cpu");
         let mut child = command.args(["eval", "broadcast_to(1.0, (10**10,))", "-o", "out.csv"]).spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(1500));
         assert!(child.try_wait().unwrap().is_none(), "the write is not finished");
