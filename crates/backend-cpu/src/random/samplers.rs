@@ -196,7 +196,7 @@ pub struct Binomial {
 
 /// Number of trials above which the rounding error of the terms of the acceptance bound is about 1e-4, so that they need
 /// [`binomial_log_weight`].
-const MAX_TRIALS_OF_DIRECT_BOUND: f64 = 1099511627776.0;
+const MAX_TRIALS_OF_DIRECT_BOUND: f64 = (1_u64 << 40) as f64;
 
 /// Returns the logarithm of the probability of `k` successes in `n` trials, up to a constant. The terms of the size of `n` cancel
 /// analytically (Loader, "Fast and accurate computation of binomial probabilities", 2000).

@@ -61,8 +61,8 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
         self.strides.each_ref().map(|s| &s[..])
     }
 
-    /// Queues a kernel on this thread's stream, with one thread for each `items_per_thread` items. `op` identifies the operation in the report of an index out of
-    /// bounds.
+    /// Queues a kernel on this thread's stream, with one thread for each `items_per_thread` items. `op` identifies the operation in the
+    /// report of an index out of bounds.
     ///
     /// # Safety
     /// The parameters of the kernel are target, source, indices, number of items, extent, step, the values in `extra`, error word, `op`,

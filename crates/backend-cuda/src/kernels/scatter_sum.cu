@@ -9,8 +9,7 @@
 //
 // If the exponents of all values are close to each other, the units follow from the largest exponent of all values, and the integers are
 // exact. Else they follow from the largest exponent of the values for the same part of an element, in `exponents`: 0 for no value, 1 if
-// all values are -0.0, else 2 plus the largest exponent field. `exponents`, `sums`, `rests` and `range` must
-// be zeroed.
+// all values are -0.0, else 2 plus the largest exponent field. `exponents`, `sums`, `rests` and `range` must be zeroed.
 
 using namespace cuprum;
 
@@ -38,13 +37,13 @@ __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(expon
 // Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
-// The exponents of all values, and what keeps them from having common units.
+// What determines whether all values have common units.
 struct Range {
     // The largest exponent field of a value.
     u32 largest;
     // 2047 minus the smallest exponent field of a value other than zero. Thus all members start at 0.
     u32 smallest_from_top;
-    // 1 if an element of the output is -0.0. The sum 0 keeps or changes it, depending on the values.
+    // 1 if an element of the output is -0.0. A sum of 0 must change it to 0.0, unless all values are -0.0, which only `exponents` tells.
     u32 has_negative_zero;
 
     // Returns whether two integers hold every value exactly in the units of `bits` for the largest exponent.
@@ -117,8 +116,8 @@ scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indice
     }
 }
 
-// Adds the values, as integers, to `sums` and `rests`. `bits` is the number of bits for the largest value, chosen so that the sum of all values fits. An
-// index out of bounds is recorded in `fault`.
+// Adds the values, as integers, to `sums` and `rests`. `bits` is the number of bits for the largest value, chosen so that the sum of all
+// values fits. An index out of bounds is recorded in `fault`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, u64* rests,
             const u32* exponents, const Range* range, u64 bits, Fault* fault, u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {

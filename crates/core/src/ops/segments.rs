@@ -5,7 +5,7 @@
 use crate::array::NdArray;
 use crate::call;
 use crate::call::{OutputSpec, Work};
-use crate::device::{Device, with_device};
+use crate::device::{Device, Stream, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::run_as_composite;
@@ -180,7 +180,7 @@ pub fn segment_max(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>
 /// Returns the sum of each segment as [`segment_sum`] does, without the initial value 0: the sum of elements that are all -0.0 is -0.0, as
 /// in `numpy.add.reduceat`. No segment is empty.
 ///
-/// If a float sum is 0, the call waits for the device and takes a second pass over the elements.
+/// Sums of floats wait for the device. If one is 0, the call takes a second pass over the elements; a capture always takes it.
 ///
 /// # Errors
 /// The errors of [`segment_sum`].
@@ -188,7 +188,8 @@ pub fn sum_segments_from_first(a: &NdArray, segments: impl Into<Segments>) -> Re
     let segments = segments.into();
     let sum = segment_sum(a, segments.clone())?;
     let keep_sign = |sum: NdArray, values: NdArray| {
-        if !equal(&sum, 0)?.any(())?.item()?.as_bool() {
+        let is_capturing = Stream::current(a.device()).is_capturing();
+        if !is_capturing && !equal(&sum, 0)?.any(())?.item()?.as_bool() {
             return Ok(sum);
         }
         let is_negative_zero = logical_and(equal(&values, 0)?, less(copysign(1, &values)?, 0)?)?;

@@ -44,8 +44,8 @@ pub fn reproducible_sums() -> Result<bool> {
 /// `use_deterministic_algorithms` requests it.
 ///
 /// The value false allows [`update_at`](crate::NdArray::update_at) and [`scatter`](crate::scatter) on a GPU to add floats by atomic
-/// operations, in any order. This takes 0.4 to 0.6 of the time, and the last bits of a sum vary between runs. Subnormal numbers of float32
-/// and complex64 count as 0, also those in the elements that receive values. Other operations, and the CPU, are unaffected.
+/// operations, in any order. This takes about 0.8 of the time for float32, and the last bits of a sum vary between runs. Subnormal numbers
+/// of float32 and complex64 count as 0, also those in the elements that receive values. Other operations, and the CPU, are unaffected.
 ///
 /// ```
 /// use cuprum_core::{reproducible_sums, set_reproducible_sums, with_reproducible_sums};
