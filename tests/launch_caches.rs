@@ -2,7 +2,7 @@
 //! differ in one property. Runs on every device under several orders of accelerators, and compares with the CPU.
 
 use cuprum::{
-    DType, Device, Graph, NdArray, Result, Stream, axis, broadcast_to, count_nonzero, explain, s, with_accelerators, with_device,
+    DType, Device, Graph, NdArray, Result, Stream, axis, broadcast_to, count_nonzero, explain, s, ufunc, with_accelerators, with_device,
     with_fusion,
 };
 
@@ -68,6 +68,9 @@ fn calls() -> Result<Vec<(String, Run)>> {
         );
         add(format!("products of {dtype} with a row"), Box::new(move || (&square * &row).sum(1)));
         add(format!("sum and transposed of {dtype}"), Box::new(move || Ok(&other + &other.index(s![..;-1, ..])?)));
+        // Indices on the host, because a capture cannot read values of its device.
+        let starts = with_device(Device::CPU, || NdArray::from_slice(&[0, 40, 41, 900]))?;
+        add(format!("add.reduceat of {dtype}"), Box::new(move || ufunc::reduceat(&line, &starts, 0, None, ufunc::ADD)));
     }
     Ok(list)
 }

@@ -40,13 +40,14 @@ pub fn checks() -> Vec<Check> {
     type Draw = fn(&Generator) -> Result<NdArray>;
     // Rejection methods compare logarithms, which every device computes by the same operations.
     // The last column is the FNV-1a hash of the bytes: the numbers of a seed are part of the interface, on every device.
-    let draws: [(&str, Draw, u64); 17] = [
+    let draws: [(&str, Draw, u64); 19] = [
         ("standard_gamma", |g| g.standard_gamma(2.5, [1001], DType::F64), 0x85dc_6bb0_b8a5_c0c1),
         ("standard_gamma below 1", |g| g.standard_gamma(0.3, [1001], DType::F32), 0x2e6d_a512_ab69_c3b2),
         ("poisson of a small mean", |g| g.poisson(3.5, [1001]), 0xe2e9_566f_b0f0_8ae5),
         ("poisson", |g| g.poisson(1234.5, [1001]), 0x1245_2777_1512_2065),
         ("binomial of a small mean", |g| g.binomial(20, 0.3, [1001]), 0xecd1_8bc4_8f34_4c86),
         ("binomial", |g| g.binomial(100_000, 0.7, [1001]), 0xdf9d_5eb7_f190_da23),
+        ("binomial of 2**50 trials", |g| g.binomial(1_i64 << 50, 0.3, [1001]), 0x27b5_1f58_2d85_ef19),
         ("hypergeometric of a small sample", |g| g.hypergeometric(30, 40, 5, [1001]), 0x52fb_f747_ec16_b446),
         ("hypergeometric", |g| g.hypergeometric(3000, 4000, 500, [1001]), 0xea0f_9686_459b_fa2a),
         ("geometric", |g| g.geometric(0.01, [1001]), 0xcaaf_6367_ef10_74fe),
@@ -58,6 +59,7 @@ pub fn checks() -> Vec<Check> {
         ("float32", |g| g.uniform(-3.0, 7.5, [1001], DType::F32), 0xbe12_a6d0_e709_3ecc),
         ("float16", |g| g.uniform(0.0, 2.0, [1001], DType::F16), 0x3c29_07a9_6a00_a7c2),
         ("int32", |g| g.integers(-1000, 1000, [1001], DType::I32), 0x5a59_00d6_8956_32a9),
+        ("int64 of a wide range", |g| g.integers(-(1 << 62), 1 << 62, [1001], DType::I64), 0x89d2_abff_0eb3_df3d),
     ];
     for (name, draw, recorded) in draws {
         checks.push(Check::plain(format!("random: {name} has the recorded bits"), move |_| {

@@ -291,12 +291,14 @@ __device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
     for (int j = 0; j < k; j++) {
         // Computes the reflection of the column times a power of two, so that squares do not overflow and subnormal elements keep their
         // precision.
-        R most = 0;
-        for (int i = j + team_rank(); i < a.rows; i += TEAM) {
+        R most_below = 0;
+        for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) {
             const R x = largest_part(a(i, j));
-            most = most != most || most > x ? most : x;
+            most_below = most_below != most_below || most_below > x ? most_below : x;
         }
-        most = team_max(most, shared);
+        most_below = team_max(most_below, shared);
+        const R head_part = largest_part(a(j, j));
+        const R most = most_below != most_below || most_below > head_part ? most_below : head_part;
         int exponent = 0;
         R below = 0;
         if (most > 0 && is_finite(most)) {
@@ -308,7 +310,8 @@ __device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
         T tau = number(0);
         if (!is_finite(most)) {
             tau = number(not_a_number());
-        } else if (below > 0 || imaginary(head) != 0) {
+        } else if (most_below > 0 || imaginary(head) != 0) {
+            // The squares below the head may underflow, so that `below` is 0.
             const R norm = sqrt(square(head) + below);
             const R beta = -copysign(norm, real(head));
             // As in LAPACK's larfg, beta is negative for +0, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`. The stored tau is the

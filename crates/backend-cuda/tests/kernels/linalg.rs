@@ -312,13 +312,17 @@ fn subnormal_and_extreme_magnitudes() {
     });
 }
 
-/// As in LAPACK, the reflection of a column whose first element is 0 has a negative diagonal element.
+/// As in LAPACK, a reflection gives a negative diagonal element if the first element of the column is 0 or positive.
 #[test]
 fn signs_of_reflections() {
     on_device(|_| {
         let a = NdArray::from_vec([0.0, 1.0, 1.0, 0.0], [2, 2]).unwrap();
         let (q, _) = with_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
         assert_eq!(q.to_vec::<f64>().unwrap(), [0.0, -1.0, -1.0, 0.0]);
+        // The squares of the elements below the head underflow.
+        let a = NdArray::from_vec([1f32, 2.0, 1e-25, 3.0], [2, 2]).unwrap();
+        let (_, r) = with_path(DecompositionPath::Team, || qr(&a, QrMode::Reduced)).unwrap();
+        assert_eq!(r.to_vec::<f32>().unwrap(), [-1.0, -2.0, 0.0, 3.0]);
     });
 }
 

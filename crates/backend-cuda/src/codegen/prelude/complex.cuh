@@ -18,7 +18,6 @@ constexpr f64 LOG10_E = 0.434294481903251827651;
 constexpr f64 EXP_LIMIT = 709.0;
 
 __device__ inline c128 times_i(c128 z) { return c128(-z.im, z.re); }
-__device__ inline c128 over_i(c128 z) { return c128(z.im, -z.re); }
 
 __device__ __noinline__ inline c128 sqrt(c128 z) {
     if (z.re == 0 && z.im == 0) return c128(0, z.im);
@@ -118,7 +117,7 @@ __device__ __noinline__ inline c128 sinh(c128 z) {
     return c128(isnan(z.re) ? z.re : copysign(1.0, z.re) * e.re, e.im);
 }
 __device__ __noinline__ inline c128 cosh(c128 z) {
-    if (z.im == 0) return c128(::cosh(z.re), copysign(0.0, z.re) * z.im);
+    if (z.im == 0) return c128(::cosh(z.re), isnan(z.re) ? z.im : copysign(0.0, z.re) * z.im);
     if (!isfinite(z.im)) {
         if (z.re == 0) return c128(not_a_number(), 0);
         return c128(isinf(z.re) ? infinity() : not_a_number(), not_a_number());
@@ -133,7 +132,7 @@ __device__ __noinline__ inline c128 cosh(c128 z) {
 }
 __device__ __noinline__ inline c128 tanh(c128 z) {
     if (isinf(z.re)) {
-        const f64 sign = isfinite(z.im) ? ::sin(2 * z.im) : z.im;
+        const f64 sign = isfinite(z.im) ? ::sin(z.im) * ::cos(z.im) : z.im;
         return c128(copysign(1.0, z.re), copysign(0.0, sign));
     }
     if (!isfinite(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
@@ -146,21 +145,31 @@ __device__ __noinline__ inline c128 tanh(c128 z) {
     const f64 t = ::tan(z.im), s = ::sinh(z.re), beta = 1 + t * t, rho = ::sqrt(1 + s * s), below = 1 + beta * s * s;
     return c128(beta * rho * s / below, t / below);
 }
-__device__ inline c128 sin(c128 z) { return over_i(sinh(times_i(z))); }
+// Exchanges the parts of `z`. The functions sin, tan, asinh and atan of `z` are those of sinh, tanh, asin and atanh with the parts exchanged
+// before and after.
+__device__ inline c128 exchanged(c128 z) { return c128(z.im, z.re); }
+__device__ inline c128 sin(c128 z) { return exchanged(sinh(exchanged(z))); }
 __device__ inline c128 cos(c128 z) { return cosh(times_i(z)); }
-__device__ inline c128 tan(c128 z) { return over_i(tanh(times_i(z))); }
+__device__ inline c128 tan(c128 z) { return exchanged(tanh(exchanged(z))); }
 
+// Largest parts for which the square roots in asin and acos have a finite product.
+constexpr f64 MAX_UNSCALED_PART = 0x1p1021;
+__device__ inline bool is_large(c128 z) { return fabs(z.re) > MAX_UNSCALED_PART || fabs(z.im) > MAX_UNSCALED_PART; }
+// Returns log |2 z| without overflow.
+__device__ inline f64 log_abs_doubled(c128 z) { return ::log(::hypot(z.re / 2, z.im / 2)) + 2 * LN2; }
 __device__ __noinline__ inline c128 asin(c128 z) {
     if (isinf(z.re) || isinf(z.im)) {
         return c128(copysign(::atan2(fabs(z.re), fabs(z.im)), z.re), copysign(infinity(), z.im));
     }
     if (isnan(z.re) || isnan(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
+    if (is_large(z)) return c128(::atan2(z.re, fabs(z.im)), copysign(log_abs_doubled(z), z.im));
     const c128 a = sqrt(c128(1 - z.re, -z.im)), b = sqrt(c128(1 + z.re, z.im));
     return c128(::atan2(z.re, a.re * b.re - a.im * b.im), ::asinh(a.re * b.im - a.im * b.re));
 }
 __device__ __noinline__ inline c128 acos(c128 z) {
     if (isinf(z.re) || isinf(z.im)) return c128(::atan2(fabs(z.im), z.re), copysign(infinity(), -z.im));
     if (isnan(z.re) || isnan(z.im)) return c128(z.re == 0 ? 0.5 * PI : not_a_number(), not_a_number());
+    if (is_large(z)) return c128(::atan2(fabs(z.im), z.re), copysign(log_abs_doubled(z), -z.im));
     const c128 a = sqrt(c128(1 - z.re, -z.im)), b = sqrt(c128(1 + z.re, z.im));
     return c128(2 * ::atan2(a.re, b.re), ::asinh(b.re * a.im - b.im * a.re));
 }
@@ -169,19 +178,19 @@ __device__ __noinline__ inline c128 atanh(c128 z) {
     if (isnan(z.re) || isnan(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
     const f64 x = fabs(z.re), y = fabs(z.im);
     if (x > 0x1p500 || y > 0x1p500) {
-        const f64 size = ::hypot(z.re, z.im);
-        return c128(z.re / size / size, copysign(0.5 * PI, z.im));
+        const f64 half = ::hypot(z.re / 2, z.im / 2);
+        return c128(z.re / 4 / half / half, copysign(0.5 * PI, z.im));
     }
     // If x is 1 and y is small, the square of y would underflow, so this case has its own formula.
-    const f64 re = x == 1 && y < 0x1p-500 ? 0.5 * ::log(2 / y) : 0.25 * ::log1p(4 * x / ((1 - x) * (1 - x) + y * y));
+    const f64 re = x == 1 && y < 0x1p-500 ? 0.5 * (LN2 - ::log(y)) : 0.25 * ::log1p(4 * x / ((1 - x) * (1 - x) + y * y));
     return c128(copysign(re, z.re), 0.5 * ::atan2(2 * z.im, (1 - x) * (1 + x) - y * y));
 }
-__device__ inline c128 asinh(c128 z) { return times_i(asin(over_i(z))); }
+__device__ inline c128 asinh(c128 z) { return exchanged(asin(exchanged(z))); }
 __device__ inline c128 acosh(c128 z) {
     const c128 w = acos(z);
     return c128(fabs(w.im), copysign(w.re, z.im));
 }
-__device__ inline c128 atan(c128 z) { return over_i(atanh(times_i(z))); }
+__device__ inline c128 atan(c128 z) { return exchanged(atanh(exchanged(z))); }
 __device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
 
 // The product of Annex G of C99: where both parts of the plain product are NaN although a factor or a partial product is infinite, the result
