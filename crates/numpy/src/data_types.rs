@@ -148,11 +148,14 @@ pub fn can_cast(#[name("from_")] from: impl Into<TypeSource>, to: DType, casting
 
 /// Calls [`min_scalar_type`] with Python-like arguments. A 0-d array is a number, as in NumPy.
 fn min_scalar_type_from_args(args: &Args) -> Result<Value> {
-    let source = match args.value("a") {
-        Some(Value::Array(a)) if a.ndim() == 0 => TypeSource::Number(a.item()?),
-        _ => TypeSource::from_args(args, "a")?,
+    let dtype = match args.value("a") {
+        Some(Value::Array(a)) if a.ndim() == 0 => {
+            let least = min_scalar_type(TypeSource::Number(a.item()?))?;
+            if a.dtype().is_inexact() && least.itemsize() > a.dtype().itemsize() { a.dtype() } else { least }
+        }
+        _ => min_scalar_type(TypeSource::from_args(args, "a")?)?,
     };
-    min_scalar_type(source).map(Value::DType)
+    Ok(Value::DType(dtype))
 }
 
 /// Returns the smallest dtype that holds a number, or the dtype of an array (`numpy.min_scalar_type`).
@@ -170,8 +173,8 @@ fn min_scalar_type_from_args(args: &Args) -> Result<Value> {
 #[numpy("min_scalar_type(a, /)", call = min_scalar_type_from_args)]
 pub fn min_scalar_type(a: impl Into<TypeSource>) -> Result<DType> {
     let float = |v: f64| match v.abs() {
-        v if !v.is_finite() || v <= 65000.0 => DType::F16,
-        v if v <= 3.4e38 => DType::F32,
+        v if !v.is_finite() || v < 65000.0 => DType::F16,
+        v if v < 3.4e38 => DType::F32,
         _ => DType::F64,
     };
     Ok(match a.into() {

@@ -57,6 +57,8 @@ impl BinRule {
     pub(crate) fn bin_count(self, op: &'static str, a: &NdArray, range: Option<(f64, f64)>) -> Result<usize> {
         let integers = !a.dtype().is_inexact();
         let mut values = a.ravel()?;
+        let widened = |(low, high): (f64, f64)| if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
+        let range = range.map(widened);
         if let Some((low, high)) = range {
             let inside = values.greater_equal(low)?.multiply(&values.less_equal(high)?)?;
             values = values.extract(&inside)?;
@@ -67,8 +69,7 @@ impl BinRule {
         let values = values.astype(DType::F64)?;
         let number = |a: NdArray| a.item().map(Scalar::as_f64);
         let (least, greatest) = (number(values.min(())?)?, number(values.max(())?)?);
-        let (low, high) = range.unwrap_or((least, greatest));
-        let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
+        let (low, high) = range.unwrap_or_else(|| widened((least, greatest)));
         let spread = greatest - least;
         let mut width = self.width(&values, spread, (low, high))?;
         if integers && width < 1.0 && width != 0.0 {

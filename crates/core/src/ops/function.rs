@@ -132,7 +132,9 @@ impl Function {
             // The dtype of `ldexp` is that of its first operand; the exponents are integers.
             for name in self.operand_names().filter(|name| self.name != "ldexp" || *name != "x2") {
                 let Some(value) = args.get(name).cloned() else { continue };
-                let (from, converted) = match value.operand(self.name)? {
+                let operand = value.operand(self.name)?;
+                let Some(dtype) = self.operand_dtype_for(&operand, dtype) else { continue };
+                let (from, converted) = match operand {
                     Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
                     Operand::Scalar(s) if casting == "equiv" => {
                         (s.default_dtype(), NdArray::scalar_as(s.checked_for(self.name, dtype)?, dtype)?)
@@ -198,6 +200,25 @@ impl Function {
         let Some((op, rule)) = Op::by_name(self.name).and_then(|op| Some((op, op.0.rule?))) else { return true };
         let operands = [ArgumentType::Array(DType::F64); MAX_ARITY];
         rule.resolve_dtypes(self.name, &operands[..op.arity()]).is_ok_and(|signature| signature.result == DType::Bool)
+    }
+
+    /// Returns the dtype to which an operand is converted if the result has `dtype`, or `None` for no conversion.
+    fn operand_dtype_for(&self, operand: &Operand, dtype: DType) -> Option<DType> {
+        let from = match operand {
+            Operand::Array(a) => a.dtype(),
+            Operand::Scalar(s) => s.default_dtype(),
+        };
+        match (self.name, from) {
+            // The absolute value of a complex number is real.
+            ("abs", from) if from.is_complex() => Some(match dtype {
+                DType::F32 => DType::C64,
+                DType::F64 => DType::C128,
+                other => other,
+            }),
+            // The number of bits is uint8 for all integers.
+            ("bitwise_count", _) if dtype == DType::U8 => None,
+            _ => Some(dtype),
+        }
     }
 
     /// Returns an error if an elementwise function converts an operand although the rule `casting` allows no conversion.

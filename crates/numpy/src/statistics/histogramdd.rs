@@ -63,8 +63,8 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         let x = slice_axis(sample, 1, n as isize, n as isize + 1, 1)?.squeeze(1)?;
         let edges = match bins {
             Bins::Edges(edges) => edges.clone(),
-            // As in NumPy, the edges of equal bins in a given range are float64.
-            bins @ Bins::Range(..) => histogram_bin_edges(&x.astype(DType::F64)?, bins.clone())?,
+            // As in NumPy, the edges of equal bins in a given range or of no points are float64.
+            bins if matches!(bins, Bins::Range(..)) || x.size() == 0 => histogram_bin_edges(&x.astype(DType::F64)?, bins.clone())?,
             bins => histogram_bin_edges(&x, bins.clone())?,
         };
         if edges.ndim() != 1 || edges.size() < 1 {
