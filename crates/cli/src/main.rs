@@ -82,7 +82,7 @@ struct Bench {
     /// Number of untimed calls before the first timed one
     #[arg(long, default_value_t = 10)]
     warmup: u32,
-    /// Time limit in seconds of the untimed calls, and of the timed calls: no call starts after it
+    /// Seconds after which no further warm-up call starts, and then no further timed call
     #[arg(long, default_value_t = 10.0, value_parser = parse_seconds)]
     max_seconds: f64,
     /// Print one JSON line instead of text

@@ -98,7 +98,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
         let samples = ALL_DTYPE_SAMPLE_CALLS.iter().chain(FLOAT_SAMPLE_CALLS.iter().filter(|_| dtype.is_float()));
         calls.extend(samples.flat_map(|&work| MATRIX_SIDES.map(|side| (work, dtype, side))));
     }
-    // Compilation of a kernel uses one core, so the sample calls run on one thread per core.
+    // Each sample call compiles its kernels on one core, so as many calls run at a time as there are cores.
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(calls.len());
     let work = || -> Result<()> {

@@ -96,8 +96,8 @@ macro_rules! real {
                 if self == 0.0 || !self.is_finite() { 0 } else { biased - (<$t>::MAX_EXP - 2) - scale }
             }
             // Three power-of-two factors suffice for every exponent. For exponents below the normal range, the last factor is less than
-            // `2^-MANTISSA_DIGITS`. If the product of the first two factors is subnormal, and so possibly rounded, the last factor makes it
-            // zero. No other result is rounded twice.
+            // `2^-MANTISSA_DIGITS`. If `self` times the first two factors is subnormal, and so possibly rounded, the last factor makes it
+            // zero. Hence no result other than zero is rounded twice.
             #[inline(always)]
             fn times_power_of_2(self, exponent: Self) -> Self {
                 const HIGHEST: i32 = <$t>::MAX_EXP - 1;

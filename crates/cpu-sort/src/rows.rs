@@ -330,7 +330,7 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     results: SortOutputs<T>,
 ) -> Result<()> {
     let rows = (BATCH_RECORDS / len).min(from.len() / len).max(1);
-    // Without indices, consecutive rows are encoded and decoded in one loop.
+    // If only values are sorted, one loop converts consecutive rows to sort keys, and one converts them back.
     let is_run = results.indices.is_none() && results.keep == len;
     let failed = OnceLock::new();
     let state = || (BlockSorter::new(if len < MAX_LANES { rows * len } else { len }), allocate_records(rows * len, &failed));

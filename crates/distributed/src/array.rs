@@ -204,8 +204,8 @@ fn has_shape_of_buffer(stored: &StoredArray) -> bool {
     })
 }
 
-/// Returns the array as a C-contiguous array whose buffer has the array's shape. A view is copied. An array that is not on a mesh is
-/// returned unchanged.
+/// Returns an array on a mesh as a C-contiguous array whose sharded buffer has the array's shape, and copies a view. Returns an array that
+/// is not on a mesh unchanged.
 fn to_array_shaped_buffer(stored: &StoredArray, mesh: Mesh) -> Result<StoredArray> {
     if ShardedBuffer::of(stored).is_none() || has_shape_of_buffer(stored) {
         return Ok(stored.clone());

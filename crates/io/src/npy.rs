@@ -346,7 +346,7 @@ impl<'a> HeaderParser<'a> {
             if digits == 0 {
                 return Err(self.unexpected_token_error("an extent"));
             }
-            // Python has no number with a leading zero.
+            // Python's decimal integers other than 0 have no leading zero.
             if number.starts_with('0') && number.bytes().any(|digit| digit != b'0') {
                 return Err(damaged_header_error(format!("the extent {number} begins with a zero")));
             }

@@ -65,7 +65,7 @@ with_beta! {
             let rest = rounding_error_of_sum(a, b);
             let small = if a.abs() < b.abs() { a } else { b };
             let large = if a.abs() < b.abs() { b } else { a };
-            // gamma(sum) is near gamma(large) where gamma(small) may overflow.
+            // The quotient comes first: if gamma(small) is huge, `small` is near 0, so that gamma(large) / gamma(sum) is near 1.
             let product = gamma_f64(small) * (gamma_f64(large) / gamma_f64(sum));
             return if product.is_finite() { product - product * (rest * digamma_f64(sum)) } else { product };
         }

@@ -23,7 +23,7 @@ pub const FOLDER_VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
 const MAX_NAME_CHARS: usize = 80;
 const MAX_KEY_CHARS: usize = 16;
 
-/// Where the machine code of a dumped program comes from.
+/// The origin of the machine code of a program whose source is written to the folder.
 pub enum Origin<'a> {
     /// The code comes from the disk cache.
     Cache,

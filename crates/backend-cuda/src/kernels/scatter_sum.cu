@@ -95,7 +95,8 @@ scatter_find_negative_zeros(Range* range, const ELEMENT* out, INDEX count, const
     if (found) range->has_negative_zero = 1;
 }
 
-// Writes `exponents` for each part (real or imaginary) of each element, unless the units are common. An index out of bounds is ignored.
+// Writes `exponents` for each part (real or imaginary) of each element, unless one unit serves all elements (`has_common_units`). Elements
+// whose index is out of bounds are skipped.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const Range* range,
                   u64 bits, Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {

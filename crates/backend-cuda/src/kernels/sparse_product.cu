@@ -16,7 +16,7 @@ constexpr i64 MAX_SMALL = 128, MAX_MEDIUM = 512;
 // Number of entries of the hash table of a class. At most half of them are used.
 constexpr int SMALL_TABLE = 2 * MAX_SMALL, MEDIUM_TABLE = 2 * MAX_MEDIUM;
 
-// Counters in global memory that all kernels of a product share. `has_class[c]` is not 0 if a row has class `c`.
+// Counters and flags in global memory that all kernels of a product share. `has_class[c]` is not 0 if a row has class `c`.
 struct Counters {
     u64 total;
     u64 large_rows;

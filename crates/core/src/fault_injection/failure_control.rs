@@ -29,7 +29,7 @@ thread_local! {
 pub enum CountingScope {
     /// All threads of the process.
     Process,
-    /// The calling thread, so that tests of other threads are not disturbed.
+    /// Only the operations of the calling thread, so that tests that run on other threads do not fail.
     Thread,
 }
 

@@ -57,7 +57,8 @@ fn parse_term(subscripts: &str, text: &str) -> Result<SubscriptTerm> {
     }
 }
 
-/// Maximum number of operands. The choice of the pairs takes about the cube of the number of operands.
+/// Maximum number of operands. The time to choose the order of the pairwise contractions grows with about the cube
+/// of this number.
 const MAX_OPERANDS: usize = 512;
 
 /// Parses subscripts and checks them against the operands' shapes.

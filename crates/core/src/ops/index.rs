@@ -267,10 +267,11 @@ impl AdvancedIndex {
         Ok(())
     }
 
-    /// Returns the indexed rows of the view. A single index array is not checked, because the kernel checks it.
+    /// Returns the indexed rows of the view. The bounds of a single index array are not checked here, because the kernel checks
+    /// them. With several index arrays, the call waits for the device.
     ///
     /// # Errors
-    /// An index out of bounds. With several index arrays, the call waits for the device.
+    /// An index out of bounds in one of several index arrays.
     pub(super) fn into_rows(mut self, op: &'static str) -> Result<SelectedRows> {
         let is_distinct = self.arrays.iter().all(|array| array.is_checked);
         let layout = self.view.stored()?.layout().clone();

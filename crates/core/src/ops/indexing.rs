@@ -104,9 +104,9 @@ fn take_from_args(args: &Args) -> Result<Value> {
     a.take(&indices, axis.map_or(Axes::All, Axes::One)).map(Value::Array)
 }
 
-/// # Indexing by arrays
+/// # Indexing by arrays of indices or masks
 ///
-/// [`NdArray::index`] takes slices.
+/// For slices and integers, see [`NdArray::index`].
 #[free_functions]
 impl NdArray {
     /// Returns the elements at `indices` along an axis, or of the flattened array for `None` (`numpy.take`).

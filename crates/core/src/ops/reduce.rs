@@ -247,8 +247,8 @@ fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: u
 }
 
 impl Program {
-    /// Appends the steps of a variance: the sum of squared distances from the mean along a row of `count` elements. `x` is the step of the
-    /// elements. Returns the last step.
+    /// Appends the steps that compute the sum of squared distances from the mean along a row of `count` elements, as a variance needs. `x`
+    /// is the number of the step that computes the elements. Returns the number of the last step.
     ///
     /// The result has the real dtype. The steps compute the mean first and then the distances, so that no digits are lost if the
     /// mean is large.

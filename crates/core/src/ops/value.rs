@@ -44,8 +44,8 @@ pub enum IndexPart {
     Array(NdArray),
 }
 
-/// An object whose methods are the functions of a namespace, such as a random number generator or a sparse array. A function receives the
-/// object as its argument `self` or `seed`.
+/// An object, such as a random number generator or a sparse array, whose methods are the functions of a namespace. A function receives the
+/// object as its argument `self`, functions of random numbers as their argument `seed`.
 ///
 /// An object may also support attributes, operators and indexing. By default it supports none of them.
 pub trait Object: Any + fmt::Debug + Send + Sync {

@@ -105,7 +105,7 @@ impl Interiors {
 }
 
 /// Runs a loop with one output: computes the interiors of all ranks, and then the borders. Each rank writes both to one output array. An
-/// error ends the mesh, because other processes may wait for elements at the borders.
+/// error makes the mesh unusable on all ranks, because other processes may wait for elements at the borders.
 fn run_interiors_then_borders(mesh: Mesh, call: &Call, cuts: &DividedAxes, interiors: &Interiors) -> Result<Outcome> {
     compute_interiors_and_borders(mesh, call, cuts, interiors).inspect_err(|error| mesh.engine().fail(error))
 }

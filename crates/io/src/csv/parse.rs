@@ -87,7 +87,8 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     Ok(TextTable { names, values: array_from_host_buffer(options.dtype, &shape, host)? })
 }
 
-/// Returns `text` with a line feed in place of each carriage return that none follows. As in NumPy, such a carriage return ends a line.
+/// Returns `text` with a line feed in place of each carriage return that no line feed follows. As in NumPy, such a carriage return ends a
+/// line.
 fn unify_line_ends(text: &[u8]) -> Result<Cow<'_, [u8]>> {
     let ends_line = |at: &usize| text.get(at + 1) != Some(&b'\n');
     let mut ends = memchr_iter(b'\r', text).filter(ends_line).peekable();

@@ -553,7 +553,7 @@ impl Routines {
                 routines.0(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, device, host)
             },
             // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
-            // cuSOLVER writes `perturbation` before the wait for the stream ends.
+            // cuSOLVER writes `perturbation` before `wait_for_stream` returns.
             |d, d_size, h, h_size| unsafe {
                 let (info, error) = (info_pointer(info), &raw mut perturbation);
                 routines.1(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, d, d_size, h, h_size, info, error)

@@ -159,7 +159,7 @@ impl LibraryCall<'_> {
         self.scratch(elements, self.problem.dtype.itemsize())
     }
 
-    /// Allocates a 32-bit status for each matrix, and another status to which routines may write and which is not read.
+    /// Allocates a 32-bit status for each matrix, and one more, to which routines write statuses that are not needed.
     fn allocate_infos(&self) -> Result<MatrixStack> {
         let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
         Ok(MatrixStack { buffer: device::allocate(self.call, bytes)?, step: 4 })
