@@ -293,7 +293,7 @@ impl SortLaunch<'_> {
         let function = self.kernel_function(strategy, "sort_digit_starts")?;
         let mut args = Args::new();
         args.push(&starts).push(&masks).push(&length);
-        // SAFETY: the arguments match sort_digit_starts in sort_onesweep.cu. There is a mask for each row, with a bit for each pass that is needed.
+        // SAFETY: the arguments match sort_digit_starts in sort_onesweep.cu. `masks` has an element for each row.
         unsafe { function.launch(grid_of_blocks(rows * passes), [RADIX as u32, 1, 1], 0, args.pointers()) }.with_call_context(call)?;
 
         let function = self.kernel_function(strategy, "sort_pass")?;
