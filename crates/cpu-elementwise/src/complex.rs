@@ -413,6 +413,9 @@ impl ComplexMath {
         if x == 0.0 {
             return C::new(x, y.atan());
         }
+        if x.is_nan() || y.is_nan() {
+            return C::new(f64::NAN, f64::NAN);
+        }
         let tiny = f64::MIN_POSITIVE.sqrt();
         if x > MAX_UNSCALED_PART.sqrt() || y.abs() > MAX_UNSCALED_PART.sqrt() {
             let h = (x / 2.0).hypot(y / 2.0);
@@ -442,4 +445,19 @@ fn is_large(z: C) -> bool {
 /// Returns `ln |2z|` without overflow.
 fn log_abs_doubled(z: C) -> f64 {
     (z.re / 2.0).hypot(z.im / 2.0).ln() + 2.0 * LN_2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inverse_tangents_of_nan_and_a_large_part_are_nan() {
+        let large = MAX_UNSCALED_PART;
+        for z in [C::new(f64::NAN, large), C::new(f64::NAN, -1.0), C::new(-large, f64::NAN)] {
+            for w in [ComplexMath::inverse_hyperbolic_tangent(z), ComplexMath::arc_tangent(z)] {
+                assert!(w.re.is_nan() && w.im.is_nan(), "{z}: {w}");
+            }
+        }
+    }
 }
