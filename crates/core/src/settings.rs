@@ -258,21 +258,32 @@ pub fn cpu_memory_limit() -> Option<usize> {
 pub(crate) fn checked_cpu_memory_limit() -> Result<Option<usize>> {
     match CPU_LIMIT.load(Ordering::Relaxed) {
         CPU_LIMIT_UNREAD => read_cpu_memory_limit_once(),
-        usize::MAX => Ok(None),
-        limit => Ok(Some(limit)),
+        code => Ok(decode_cpu_limit(code)),
     }
 }
 
 #[cold]
 fn read_cpu_memory_limit_once() -> Result<Option<usize>> {
     check_at_first_use()?;
-    let limit = parse_cpu_limit_variable()?;
-    set_cpu_memory_limit(limit);
-    Ok(limit)
+    let code = encode_cpu_limit(parse_cpu_limit_variable()?);
+    // A limit that another thread has set meanwhile takes precedence.
+    let stored = CPU_LIMIT.compare_exchange(CPU_LIMIT_UNREAD, code, Ordering::Relaxed, Ordering::Relaxed);
+    Ok(decode_cpu_limit(stored.map_or_else(|earlier| earlier, |_| code)))
 }
 
 pub(crate) fn set_cpu_memory_limit(limit: Option<usize>) {
-    CPU_LIMIT.store(limit.map_or(usize::MAX, |l| l.min(CPU_LIMIT_UNREAD - 1)), Ordering::Relaxed);
+    CPU_LIMIT.store(encode_cpu_limit(limit), Ordering::Relaxed);
+}
+
+/// Returns the value of [`CPU_LIMIT`] for `limit`.
+fn encode_cpu_limit(limit: Option<usize>) -> usize {
+    limit.map_or(usize::MAX, |l| l.min(CPU_LIMIT_UNREAD - 1))
+}
+
+/// Returns the limit that the value `code` of [`CPU_LIMIT`] stands for.
+#[inline]
+fn decode_cpu_limit(code: usize) -> Option<usize> {
+    (code != usize::MAX).then_some(code)
 }
 
 fn parse_cpu_limit_variable() -> Result<Option<usize>> {
@@ -302,12 +313,11 @@ pub(crate) fn fusion_default() -> bool {
     }
 }
 
-/// Reads `CUPRUM_FUSION` and stores its value.
+/// Reads `CUPRUM_FUSION` and stores its value, unless another thread has called [`set_fusion`] meanwhile. Returns the stored value.
 #[cold]
 fn read_fusion() -> bool {
     let on = env("CUPRUM_FUSION").is_none_or(|v| parse_switch("CUPRUM_FUSION", &v).unwrap_or(true));
-    set_fusion(on);
-    on
+    PROCESS_FUSION.compare_exchange(0, 1 + on as u8, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|earlier| earlier == 2, |_| on)
 }
 
 /// Enables or disables the fusion of elementwise operations for the process.
@@ -400,6 +410,15 @@ mod tests {
             let kib = text.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<usize>().ok());
             assert_eq!(kib.map(|kib| kib * 1024), Some(total));
         }
+    }
+
+    #[test]
+    fn reading_the_variables_keeps_values_that_are_set() {
+        // Another thread may set a value between the test for an unset value and the reading of the variable.
+        set_cpu_memory_limit(Some(1 << 50));
+        assert_eq!(read_cpu_memory_limit_once().unwrap(), Some(1 << 50));
+        set_cpu_memory_limit(None);
+        assert_eq!((read_cpu_memory_limit_once().unwrap(), cpu_memory_limit()), (None, None));
     }
 
     #[test]

@@ -198,8 +198,8 @@ fn default_device() -> Result<Device> {
         return Ok(device);
     }
     let device = device_from_environment()?;
-    set_default_device(device);
-    Ok(device)
+    // Another thread may have set the device meanwhile.
+    Ok(*DEFAULT_DEVICE.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(device))
 }
 
 /// Returns an error if `CUPRUM_DEVICE` is set and names no ready device.
