@@ -84,4 +84,13 @@ fn reuse_statistics_and_limit() {
     });
     assert_eq!(stats().used, 0);
     assert!(stats().cached == stats().reserved);
+
+    // A request beyond the limit does not count while it is refused, so that requests of other threads succeed.
+    Device::CPU.set_memory_limit(Some(20 * MIB)).unwrap();
+    let repetitions = if cfg!(miri) { 50 } else { 100_000 };
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..repetitions).for_each(|_| assert!(HostBuffer::uninit(20 * MIB + 1).is_err())));
+        (0..repetitions).for_each(|_| drop(HostBuffer::uninit(100).unwrap()));
+    });
+    Device::CPU.set_memory_limit(None).unwrap();
 }

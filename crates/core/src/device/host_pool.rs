@@ -69,23 +69,43 @@ fn lock_pool() -> MutexGuard<'static, LargeBlockCache> {
 /// Allocates at least `nbytes` initialised bytes: zeros if `zero`, else unspecified.
 pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let limit = settings::checked_cpu_memory_limit()?;
-    let used = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed);
-    let now = used.saturating_add(nbytes);
-    let within = nbytes <= isize::MAX as usize / 2 && limit.is_none_or(|l| now <= l) && !fails(Point::HostMemory);
-    let block = if !within {
-        None
-    } else if nbytes <= MAX_SMALL_BLOCK {
+    let out_of_memory = |used| Error::OutOfMemory { op: "allocate", device: Device::CPU, requested: nbytes, used, limit };
+    let used = add_within_limit(nbytes, limit).map_err(out_of_memory)?;
+    let block = if nbytes <= MAX_SMALL_BLOCK {
         allocate_small(nbytes, zero)
     } else {
         allocate_large(pool_block_size(nbytes, ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
     };
-    if PEAK_BYTES.load(Ordering::Relaxed) < now && block.is_some() {
+    match block {
+        Some(block) => {
+            raise_peak(used + nbytes);
+            Ok(block)
+        }
+        None => {
+            subtract_used_bytes(nbytes);
+            Err(out_of_memory(used))
+        }
+    }
+}
+
+/// Adds `nbytes` to the used memory if the sum is within `limit`, and returns the number of bytes used before. If not, adds nothing and
+/// returns that number as the error, so that other threads never count a refused request.
+fn add_within_limit(nbytes: usize, limit: Option<usize>) -> Result<usize, usize> {
+    let within = |now: &usize| nbytes <= isize::MAX as usize / 2 && limit.is_none_or(|max_bytes| *now <= max_bytes);
+    let add = |used: usize| used.checked_add(nbytes).filter(within);
+    let used = USED_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)?;
+    if fails(Point::HostMemory) {
+        subtract_used_bytes(nbytes);
+        return Err(used);
+    }
+    Ok(used)
+}
+
+/// Records that `now` bytes are in use.
+fn raise_peak(now: usize) {
+    if PEAK_BYTES.load(Ordering::Relaxed) < now {
         PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
     }
-    block.ok_or_else(|| {
-        USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
-        Error::OutOfMemory { op: "allocate", device: Device::CPU, requested: nbytes, used, limit }
-    })
 }
 
 /// Returns an error if `nbytes` of temporary memory from another allocator would exceed the host memory limit.
@@ -102,10 +122,7 @@ pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
 
 /// Adds `nbytes` from another allocator to the used memory, even beyond the limit, because the memory is allocated already.
 pub(crate) fn add_used_bytes(nbytes: usize) {
-    let now = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes);
-    if PEAK_BYTES.load(Ordering::Relaxed) < now {
-        PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
-    }
+    raise_peak(USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes));
 }
 
 /// Subtracts from the used memory `nbytes` that [`add_used_bytes`] has added.
@@ -123,14 +140,15 @@ impl Reservation {
     /// [`Error::OutOfMemory`] if the limit is exceeded.
     pub fn new(op: &'static str, nbytes: usize) -> Result<Reservation> {
         let limit = settings::checked_cpu_memory_limit()?;
-        let used = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed);
-        let reservation = Reservation(nbytes);
-        let now = used.saturating_add(nbytes);
-        if limit.is_some_and(|max_bytes| now > max_bytes) || fails(Point::HostMemory) {
-            return Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit });
-        }
-        PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
-        Ok(reservation)
+        let used = add_within_limit(nbytes, limit).map_err(|used| Error::OutOfMemory {
+            op,
+            device: Device::CPU,
+            requested: nbytes,
+            used,
+            limit,
+        })?;
+        raise_peak(used + nbytes);
+        Ok(Reservation(nbytes))
     }
 }
 
