@@ -182,11 +182,12 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     /// Returns an evaluator for a program over rows: rows of `row` elements, tiles of up to `rows_per_tile` rows.
     pub fn for_rows(compiled: &'c CompiledProgram<'a>, row: usize, rows_per_tile: usize) -> Evaluator<'c, 'a> {
-        let spare = || SPARE_GATHER_BUFFERS.with(|s| s.borrow_mut().pop()).unwrap_or_default();
+        // Thread-locals are inaccessible only while a thread ends. The evaluator then allocates its buffers.
+        let spare = || SPARE_GATHER_BUFFERS.try_with(|s| s.borrow_mut().pop()).ok().flatten().unwrap_or_default();
         let inputs = &compiled.nest.inputs;
         let mut evaluator = Evaluator {
             compiled,
-            blocks: SPARE_SCRATCH.with(RefCell::take),
+            blocks: SPARE_SCRATCH.try_with(RefCell::take).unwrap_or_default(),
             gathered: inputs.iter().map(|s| if s.access == AccessPattern::Strided { spare() } else { Scratch::default() }).collect(),
             direct: SmallVec::from_elem(None, inputs.len()),
             bands: SmallVec::from_elem(BufferedBand::default(), inputs.len()),

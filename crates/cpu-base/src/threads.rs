@@ -51,7 +51,8 @@ pub fn logical_processors() -> usize {
 }
 
 fn current_pool() -> Option<Arc<ThreadPool>> {
-    SCOPED_POOL.with(|s| s.borrow().clone()).or_else(process_pool)
+    // `try_with`, because destructors may run this while the thread ends and the thread-local is gone.
+    SCOPED_POOL.try_with(|s| s.borrow().clone()).ok().flatten().or_else(process_pool)
 }
 
 /// Returns the maximum number of threads that kernels called from this thread use.
@@ -69,7 +70,7 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     struct RestorePool(Option<Arc<ThreadPool>>);
     impl Drop for RestorePool {
         fn drop(&mut self) {
-            SCOPED_POOL.with(|s| *s.borrow_mut() = self.0.take());
+            let _ = SCOPED_POOL.try_with(|s| s.replace(self.0.take()));
         }
     }
     if threads == 0 {
@@ -84,7 +85,7 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
             None => pools.entry(threads).or_insert(build_pool(threads)?).clone(),
         }
     };
-    let _restore = RestorePool(SCOPED_POOL.with(|s| s.borrow_mut().replace(pool)));
+    let _restore = RestorePool(SCOPED_POOL.try_with(|s| s.borrow_mut().replace(pool)).ok().flatten());
     Ok(f())
 }
 

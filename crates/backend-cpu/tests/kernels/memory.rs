@@ -2,13 +2,16 @@
 //! lower, so that a few hundred elements make several tasks, blocks and tiles.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 use cuprum_backend_cpu::with_threads;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
-use cuprum_core::{Complex, DType, Device, Layout, NdArray, Result, StoredArray, arange_as, count_nonzero, flip, matmul, s, topk};
+use cuprum_core::{
+    Complex, DType, Device, Layout, NdArray, Result, StoredArray, arange_as, count_nonzero, flip, matmul, s, topk, with_device,
+};
 
 /// Number of threads of each test.
 const THREADS: usize = 3;
@@ -285,4 +288,29 @@ fn bytes_become_valid_bools() {
     let array = NdArray::from_bytes(DType::Bool, 4, &[0, 1, 2, 255]).unwrap();
     assert_eq!(values::<bool>(|| array.logical_not()), [true, false, false, false]);
     assert_eq!(array.to_bytes().unwrap(), [0, 1, 1, 1]);
+}
+
+#[test]
+fn arrays_are_evaluated_while_a_thread_ends() {
+    /// Evaluates an array when it is dropped, and sends the number of its elements.
+    struct EvaluateOnDrop(NdArray, mpsc::Sender<usize>);
+    impl Drop for EvaluateOnDrop {
+        fn drop(&mut self) {
+            let doubled = with_device(Device::CPU, || (&self.0 * 2.0).copy());
+            self.1.send(doubled.map_or(0, |a| a.size())).unwrap();
+        }
+    }
+    thread_local! {
+        static AT_END: RefCell<Option<EvaluateOnDrop>> = const { RefCell::new(None) };
+    }
+    let side = if cfg!(miri) { 32 } else { 1 << 10 };
+    let (sender, received) = mpsc::channel();
+    let ended = std::thread::spawn(move || {
+        let strided = NdArray::from_vec(vec![1.0; side * side], [side, side]).unwrap().t().unwrap();
+        // Thread-locals are destroyed in reverse order of their first use, so this one comes after the thread-locals of the evaluation.
+        AT_END.with(|at_end| *at_end.borrow_mut() = Some(EvaluateOnDrop(strided.clone(), sender)));
+        with_device(Device::CPU, || (&strided + 1.0).copy()).unwrap();
+    });
+    assert!(ended.join().is_ok());
+    assert_eq!(received.recv(), Ok(side * side));
 }

@@ -23,8 +23,8 @@ pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
     struct RestoreRecords(Option<Vec<CallRecord>>, Vec<Weak<dyn Buffer>>);
     impl Drop for RestoreRecords {
         fn drop(&mut self) {
-            EXPLAIN_RECORDS.replace(self.0.take());
-            INVERSE_BUFFERS.replace(std::mem::take(&mut self.1));
+            let _ = EXPLAIN_RECORDS.try_with(|records| records.replace(self.0.take()));
+            let _ = INVERSE_BUFFERS.try_with(|inverses| inverses.replace(std::mem::take(&mut self.1)));
         }
     }
     let outer = RestoreRecords(EXPLAIN_RECORDS.replace(Some(Vec::new())), INVERSE_BUFFERS.take());
@@ -60,26 +60,29 @@ pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> CallRecord, w
 ///
 /// Inverse matrices are recognised by their buffers, which views share, so `inv(a).T @ b` gets the hint too.
 pub(super) fn linear_solve_hint(call: &Call, outputs: &[StoredArray]) -> Option<&'static str> {
-    if EXPLAIN_RECORDS.with_borrow(Option::is_none) {
+    // `try_with`, because destructors may run this while the thread ends and the thread-locals are gone.
+    if EXPLAIN_RECORDS.try_with(|records| records.borrow().is_none()).unwrap_or(true) {
         return None;
     }
-    INVERSE_BUFFERS.with_borrow_mut(|inverses| match &call.work {
+    let hint = INVERSE_BUFFERS.try_with(|inverses| match &call.work {
         Work::Linalg(Linalg::Inverse) => {
-            inverses.extend(outputs.iter().map(|output| Arc::downgrade(output.buffer())));
+            inverses.borrow_mut().extend(outputs.iter().map(|output| Arc::downgrade(output.buffer())));
             None
         }
         Work::Contract(_) => {
-            let is_inverse = |a: &StoredArray| inverses.iter().any(|known| std::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(a.buffer())));
+            let is_inverse =
+                |a: &StoredArray| inverses.borrow().iter().any(|known| std::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(a.buffer())));
             call.inputs.iter().any(is_inverse).then_some("solve(a, b) is faster and more accurate than inv(a) @ b")
         }
         _ => None,
-    })
+    });
+    hint.ok().flatten()
 }
 
 /// Appends `record` to the records of this thread's innermost [`explain`], if there is one.
 pub(super) fn push_explain_record(record: Option<CallRecord>) {
-    EXPLAIN_RECORDS.with_borrow_mut(|records| {
-        if let Some(list) = records {
+    let _ = EXPLAIN_RECORDS.try_with(|records| {
+        if let Some(list) = &mut *records.borrow_mut() {
             list.extend(record);
         }
     });

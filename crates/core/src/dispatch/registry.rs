@@ -300,16 +300,18 @@ pub fn availability(accelerator: &'static Accelerator) -> Availability {
         return known.clone();
     }
     let missing = |why: &str| Availability::Missing { why: why.into(), help: String::new() };
-    let (is_nested, is_running) =
-        RUNNING_PROBES.with_borrow(|running| (!running.is_empty(), running.iter().any(|a| std::ptr::eq(*a, accelerator))));
+    // `try_with`, because destructors may run this while the thread ends and the thread-local is gone.
+    let probes =
+        RUNNING_PROBES.try_with(|running| (!running.borrow().is_empty(), running.borrow().iter().any(|a| std::ptr::eq(*a, accelerator))));
+    let (is_nested, is_running) = probes.unwrap_or_default();
     if is_running {
         return missing("its probe is running");
     }
     let _lock = (!is_nested).then(|| PROBE_LOCK.lock().unwrap_or_else(|e| e.into_inner()));
     cell.get_or_init(|| {
-        RUNNING_PROBES.with_borrow_mut(|running| running.push(accelerator));
+        let _ = RUNNING_PROBES.try_with(|running| running.borrow_mut().push(accelerator));
         let result = std::panic::catch_unwind(accelerator.probe).unwrap_or_else(|_| missing("its probe panicked"));
-        RUNNING_PROBES.with_borrow_mut(|running| running.pop());
+        let _ = RUNNING_PROBES.try_with(|running| running.borrow_mut().pop());
         CACHED_CHAINS.set((0, None)); // chains that this thread has built during the probe lack the accelerator
         result
     })
@@ -318,7 +320,7 @@ pub fn availability(accelerator: &'static Accelerator) -> Availability {
 
 /// Returns whether this thread runs the probe of an accelerator.
 fn is_probing() -> bool {
-    RUNNING_PROBES.with_borrow(|running| !running.is_empty())
+    RUNNING_PROBES.try_with(|running| !running.borrow().is_empty()).unwrap_or(false)
 }
 
 fn is_ready(accelerator: &'static Accelerator) -> bool {
