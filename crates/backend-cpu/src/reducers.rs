@@ -3,6 +3,7 @@
 pub(crate) mod arithmetic;
 pub(crate) mod by_dtype;
 pub(crate) mod in_memory;
+pub(crate) mod in_order;
 pub(crate) mod lanes;
 pub(crate) mod loops;
 pub(crate) mod ops;
@@ -49,6 +50,20 @@ pub(crate) trait Reducer: Sized + 'static {
     fn merge(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// Returns the result of a reduction from its last accumulator.
     fn finish(acc: Self::Acc) -> Self::Out;
+
+    /// Returns whether the order of merges decides a reduction with the result `_result`, such as a product whose partial products overflow.
+    /// The elements are then merged again in order ([`Reducer::merge_in_order`]).
+    #[inline(always)]
+    fn depends_on_order(_result: Self::Out) -> bool {
+        false
+    }
+
+    /// Merges `values` in order into `acc`, the accumulator of the earlier elements. `_result` is the result of the pairwise tree. Returns
+    /// `true` if later elements cannot change the accumulator.
+    fn merge_in_order(acc: &mut Option<Self::Acc>, values: &[Self::In], _result: Self::Out) -> bool {
+        *acc = values.iter().map(|v| Self::accumulator_of(*v, 0)).fold(*acc, |acc, v| Some(acc.map_or(v, |acc| Self::merge(acc, v))));
+        false
+    }
 
     /// Reduces a leaf of 1 to [`LEAF_LEN`] elements. The first element has index `_first` in its reduction.
     ///

@@ -46,17 +46,18 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
             cost,
             || Evaluator::in_bands(compiled),
             |evaluator, (task, results)| {
-                let acc = reduce_block(evaluator, compiled.tile_len(), columns, block(task), loops);
+                let acc = reduce_block(evaluator, compiled.tile_len(), columns, block(task), false, loops);
                 (loops.finish_each)(results, &acc);
             },
         );
+        reduce_in_order(compiled, rows, width, out, loops);
         return Ok(());
     }
     let partial = threads::map(
         0..column_blocks * row_blocks,
         cost,
         || Evaluator::in_bands(compiled),
-        |evaluator, task| reduce_block(evaluator, compiled.tile_len(), columns, block(task), loops),
+        |evaluator, task| reduce_block(evaluator, compiled.tile_len(), columns, block(task), false, loops),
     )?;
     let mut partial = partial.into_iter();
     let merge = |a, b| merge_accumulators(a, b, loops);
@@ -65,7 +66,33 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
         partial.by_ref().take(row_blocks).for_each(|acc| tree.push(acc, merge));
         (loops.finish_each)(results, &tree.take_result(merge).unwrap_or_default());
     }
+    reduce_in_order(compiled, rows, width, out, loops);
     Ok(())
+}
+
+/// Reduces columns again, with their rows merged in order, if their results depend on the order
+/// ([`Reducer::depends_on_order`](crate::reducers::Reducer::depends_on_order)). Blocks of columns have `width` columns.
+fn reduce_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
+    compiled: &CompiledProgram,
+    rows: usize,
+    width: usize,
+    out: &mut [O],
+    loops: &ReducerLoops<I, A, O>,
+) {
+    let depends_on_order = |results: &[O]| rows > loops.leaf_rows && results.iter().any(|result| (loops.depends_on_order)(*result));
+    let columns = out.len();
+    let blocks: Vec<_> = out.chunks_mut(width).enumerate().filter(|(_, results)| depends_on_order(results)).collect();
+    let cost = (blocks.len() * width).saturating_mul(rows).saturating_mul(compiled.cost_per_element());
+    let evaluator = || Evaluator::in_bands(compiled);
+    threads::for_each(blocks.into_iter(), cost, evaluator, |evaluator, (n, results)| {
+        let block = ColumnBlock { columns: n * width..n * width + results.len(), rows: 0..rows };
+        let acc = reduce_block(evaluator, compiled.tile_len(), columns, block, true, loops);
+        let mut in_order = results.to_vec();
+        (loops.finish_each)(&mut in_order, &acc);
+        for (result, new) in results.iter_mut().zip(in_order).filter(|(result, _)| (loops.depends_on_order)(**result)) {
+            *result = new;
+        }
+    });
 }
 
 fn merge_accumulators<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &ReducerLoops<I, A, O>) -> Vec<A> {
@@ -74,11 +101,13 @@ fn merge_accumulators<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &ReducerLoops<I,
 }
 
 /// Reduces the rows of `block` and returns one accumulator per column of `block`. `columns` is the number of columns of the whole input.
+/// `in_order` is whether all rows are merged in order, instead of in the pairwise tree.
 fn reduce_block<I: Element, A: Copy, O>(
     evaluator: &mut Evaluator,
     tile: usize,
     columns: usize,
     block: ColumnBlock,
+    in_order: bool,
     loops: &ReducerLoops<I, A, O>,
 ) -> Vec<A> {
     let width = block.columns.len();
@@ -88,7 +117,9 @@ fn reduce_block<I: Element, A: Copy, O>(
     let mut spare: Vec<Vec<A>> = Vec::new();
     let mut tree: PairwiseTree<Vec<A>> = PairwiseTree::new();
     for leaf in block.rows.clone().step_by(loops.leaf_rows) {
-        let mut acc = spare.pop().unwrap_or_default();
+        let earlier = if in_order { tree.take_result(|_, later| later) } else { None };
+        let begin = earlier.is_none();
+        let mut acc = earlier.or_else(|| spare.pop()).unwrap_or_default();
         let rows = leaf..block.rows.end.min(leaf + loops.leaf_rows);
         let at = |row: usize| row * columns + block.columns.start;
         let in_place: Option<LeafRows<I>> = match width == columns {
@@ -96,12 +127,12 @@ fn reduce_block<I: Element, A: Copy, O>(
             false => rows.clone().map(|row| Some(evaluator.values_in_place(at(row), width)?.0.typed())).collect(),
         };
         match in_place {
-            Some(rows) => (loops.columns)(&mut acc, &rows, leaf, true),
+            Some(rows) => (loops.columns)(&mut acc, &rows, leaf, begin),
             None => {
                 for row in rows.clone().step_by(together) {
                     let values = evaluator.evaluate(at(row), together.min(rows.end - row) * width);
                     let rows: LeafRows<I> = values.typed().chunks_exact(width).collect();
-                    (loops.columns)(&mut acc, &rows, row, row == leaf);
+                    (loops.columns)(&mut acc, &rows, row, begin && row == leaf);
                 }
             }
         }

@@ -5,10 +5,10 @@ use cuprum_cpu_base::cache::{Prefetch, benefits_from_prefetch};
 use cuprum_cpu_base::views::Elements;
 
 use crate::reducers::Reducer;
-use crate::reducers::lanes::{INTERLEAVED_LEAVES, LEAF_LEN};
+use crate::reducers::lanes::{INTERLEAVED_LEAVES, LANES, LEAF_LEN};
 use crate::reducers::loops::{finish_each, merge_each, push_leaves, reduce_columns, reduce_leaves, reduce_rows};
 use crate::reducers::tree::PairwiseTree;
-use crate::tile::Evaluator;
+use crate::tile::{CompiledProgram, Evaluator};
 
 /// Minimum number of elements per task when one reduction is split among threads: 128 leaves, a power of two.
 pub(super) const MIN_BLOCK_LEN: usize = 128 * LEAF_LEN;
@@ -18,6 +18,8 @@ pub(super) const MIN_BLOCK_LEN: usize = 128 * LEAF_LEN;
 pub(crate) struct ReducerLoops<I, A, O> {
     /// Reduces a range of elements ([`reduce_range`]).
     pub run: fn(&mut Evaluator, usize, usize, usize, usize) -> Option<A>,
+    /// Returns the result of a whole range of elements from their accumulator ([`finish_range`]).
+    pub finish_range: fn(&CompiledProgram, usize, usize, A) -> O,
     /// Reduces contiguous rows without evaluation ([`reduce_contiguous_rows`]).
     pub in_place: fn(&Evaluator, usize, usize, &mut [O]) -> bool,
     /// Reduces rows of evaluated elements ([`reduce_rows`]).
@@ -32,8 +34,8 @@ pub(crate) struct ReducerLoops<I, A, O> {
     pub leaf_rows: usize,
     /// Merges two accumulators ([`Reducer::merge`]).
     pub merge: fn(A, A) -> A,
-    /// Converts an accumulator to the result ([`Reducer::finish`]).
-    pub finish: fn(A) -> O,
+    /// Returns whether the order of merges decides a result ([`Reducer::depends_on_order`]).
+    pub depends_on_order: fn(O) -> bool,
 }
 
 impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
@@ -41,6 +43,7 @@ impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
     pub fn of<R: Reducer<In = I, Acc = A, Out = O>>() -> ReducerLoops<I, A, O> {
         ReducerLoops {
             run: reduce_range::<R>,
+            finish_range: finish_range::<R>,
             in_place: reduce_contiguous_rows::<R>,
             rows: reduce_rows::<R>,
             columns: reduce_columns::<R>,
@@ -48,7 +51,7 @@ impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
             finish_each: finish_each::<R>,
             leaf_rows: R::LEAF_ROWS,
             merge: R::merge,
-            finish: R::finish,
+            depends_on_order: R::depends_on_order,
         }
     }
 }
@@ -77,6 +80,23 @@ pub(super) fn reduce_range<R: Reducer>(evaluator: &mut Evaluator, tile: usize, s
         }
     }
     tree.take_result(R::merge)
+}
+
+/// Returns the result of the values `start..start + len` of the program `compiled`, whose accumulator is `acc`. Merges the values again in
+/// order if the result depends on the order ([`Reducer::depends_on_order`]).
+fn finish_range<R: Reducer>(compiled: &CompiledProgram, start: usize, len: usize, acc: R::Acc) -> R::Out {
+    let result = R::finish(acc);
+    if len <= LANES || !R::depends_on_order(result) {
+        return result; // up to `LANES` elements are merged in order
+    }
+    let (mut evaluator, mut merged) = (Evaluator::new(compiled), None);
+    for at in (0..len).step_by(compiled.tile_len()) {
+        let values = evaluator.evaluate(start + at, compiled.tile_len().min(len - at));
+        if R::merge_in_order(&mut merged, values.typed(), result) {
+            break;
+        }
+    }
+    merged.map_or(result, R::finish)
 }
 
 /// Reduces rows of `len` elements in place, from element `start` of the program on, with the same bits as [`reduce_range`]. Returns `false`

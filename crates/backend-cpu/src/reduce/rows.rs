@@ -37,8 +37,9 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
             }
             if len > LEAF_LEN {
                 for (row, result) in results.iter_mut().enumerate() {
-                    if let Some(acc) = (loops.run)(evaluator, tile, (first_row + row) * len, len, 0) {
-                        *result = (loops.finish)(acc);
+                    let start = (first_row + row) * len;
+                    if let Some(acc) = (loops.run)(evaluator, tile, start, len, 0) {
+                        *result = (loops.finish_range)(compiled, start, len, acc);
                     }
                 }
                 return;
@@ -81,9 +82,9 @@ fn reduce_rows_in_blocks<I, A: Copy + Send + Sync, O>(
             (loops.run)(evaluator, compiled.tile_len(), row * len + at, block.min(len - at), at)
         },
     )?;
-    for (result, blocks) in out.iter_mut().zip(partial.chunks(blocks)) {
+    for (row, (result, blocks)) in out.iter_mut().zip(partial.chunks(blocks)).enumerate() {
         if let Some(acc) = merge_blocks(blocks, loops) {
-            *result = (loops.finish)(acc);
+            *result = (loops.finish_range)(compiled, row * len, len, acc);
         }
     }
     Ok(())

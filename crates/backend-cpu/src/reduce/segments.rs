@@ -44,14 +44,15 @@ fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
                 let (start, end) = bounds(first + n);
                 if end - start <= longest {
                     let acc = (loops.run)(evaluator, compiled.tile_len(), start, end - start, 0);
-                    *result = acc.map_or(empty, loops.finish);
+                    *result = acc.map_or(empty, |acc| (loops.finish_range)(compiled, start, end - start, acc));
                 }
             }
         };
         threads::for_each(split_segments(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
         for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
             let (start, end) = bounds(segment);
-            results[segment] = rows::reduce_range_in_blocks(compiled, start, end - start, loops)?.map_or(empty, loops.finish);
+            let acc = rows::reduce_range_in_blocks(compiled, start, end - start, loops)?;
+            results[segment] = acc.map_or(empty, |acc| (loops.finish_range)(compiled, start, end - start, acc));
         }
         Ok(())
     })

@@ -10,6 +10,17 @@ pub(crate) trait Arithmetic: Element {
     fn times(self, b: Self) -> Self;
     /// Returns whether the value, or its real or imaginary part, is NaN.
     fn has_nan(self) -> bool;
+    /// Returns whether a product of floats is settled: zero, infinite or NaN. A complex number is settled if it is zero, or if one of its
+    /// parts is infinite or NaN. Integers and bool are never settled.
+    #[inline(always)]
+    fn is_settled(self) -> bool {
+        false
+    }
+    /// Returns whether the value, or its real or imaginary part, is a subnormal float.
+    #[inline(always)]
+    fn is_subnormal(self) -> bool {
+        false
+    }
     /// Returns whether `self >= b`; false if either is NaN. Complex numbers compare by real part, then imaginary part.
     fn at_least(self, b: Self) -> bool;
     /// Returns the larger of `self` and `b`; `self` if they are equal or either is NaN.
@@ -29,7 +40,8 @@ pub(crate) trait Arithmetic: Element {
 }
 
 macro_rules! value {
-    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $nothing:expr, $zero:expr $(, larger $larger:expr, $smaller:expr)?;)*) => {$(
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $nothing:expr, $zero:expr
+        $(, settled $settled:expr, subnormal $subnormal:expr)? $(, larger $larger:expr, $smaller:expr)?;)*) => {$(
         impl Arithmetic for $t {
             #[inline(always)]
             fn plus(self, $b: Self) -> Self { let $a = self; $plus }
@@ -41,6 +53,12 @@ macro_rules! value {
             fn at_least(self, $b: Self) -> bool { let $a = self; $at_least }
             const SUM_IDENTITY: Self = $nothing;
             const ZERO: Self = $zero;
+            $(
+                #[inline(always)]
+                fn is_settled(self) -> bool { let $a = self; $settled }
+                #[inline(always)]
+                fn is_subnormal(self) -> bool { let $a = self; $subnormal }
+            )?
             $(
                 #[inline(always)]
                 fn larger(self, $b: Self) -> Self { let $a = self; $larger }
@@ -57,13 +75,17 @@ ints!(i8, i16, i32, i64, u8, u16, u32, u64);
 value! {
     bool: |a, b| a | b, a & b, false, a | !b, false, false;
     f32: |a, b| a + b, a * b, a.is_nan(), a >= b, -0.0, 0.0,
+        settled a == 0.0 || !a.is_finite(), subnormal a.is_subnormal(),
         larger if b > a { b } else { a }, if b < a { b } else { a };
     f64: |a, b| a + b, a * b, a.is_nan(), a >= b, -0.0, 0.0,
+        settled a == 0.0 || !a.is_finite(), subnormal a.is_subnormal(),
         larger if b > a { b } else { a }, if b < a { b } else { a };
     Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
-        Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0);
+        Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0),
+        settled a == Self::ZERO || !a.is_finite(), subnormal a.re.is_subnormal() | a.im.is_subnormal();
     Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
-        Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0);
+        Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0),
+        settled a == Self::ZERO || !a.is_finite(), subnormal a.re.is_subnormal() | a.im.is_subnormal();
 }
 
 /// Implements [`Arithmetic::at_least`] for complex numbers.

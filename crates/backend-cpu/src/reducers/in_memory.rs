@@ -1,11 +1,14 @@
 //! Reductions of contiguous rows in memory, for the row reductions inside fused expressions.
 
+use std::slice;
+
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Complex, DType, Element, Op};
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 
 use super::Reducer;
 use super::by_dtype::{by_dtype, by_reduction};
+use super::in_order::reduce_rows_in_order;
 use super::loops::push_leaves;
 use super::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
 use super::tree::PairwiseTree;
@@ -24,7 +27,9 @@ fn reduce_each_row<R: Reducer>(values: Elements, out: ElementsMut, row: usize) {
     let out = out.typed::<R::Out>();
     for (values, out) in values.typed::<R::In>().chunks(row).zip(out.chunks_mut(row)) {
         if let Some(acc) = reduce_contiguous::<R>(values) {
-            out.fill(R::finish(acc));
+            let mut result = R::finish(acc);
+            reduce_rows_in_order::<R>(values, values.len(), slice::from_mut(&mut result));
+            out.fill(result);
         }
     }
 }

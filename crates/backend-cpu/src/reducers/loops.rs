@@ -5,6 +5,7 @@ use cuprum_cpu_base::simd::{Loop, dispatch};
 
 use super::Reducer;
 use super::arithmetic::Arithmetic;
+use super::in_order::reduce_rows_in_order;
 use super::lanes::{GROUP_LEN, INTERLEAVED_LEAVES, LANES, LEAF_LEN, add_products, fold_products, merge_group, merge_lanes};
 use super::ops::Sum;
 use super::tree::PairwiseTree;
@@ -266,7 +267,8 @@ pub(crate) fn push_leaves<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &
 /// Reduces consecutive rows of `row` elements each into `results`.
 pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Option<Prefetch>, results: &mut [R::Out]) {
     let (leaves, count, tree) = (ValueLeaves(values, prefetch), values.len(), &mut PairwiseTree::new());
-    dispatch(RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results });
+    dispatch(RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut *results });
+    reduce_rows_in_order::<R>(values, row, results);
 }
 
 /// Multiplies the two `factors` element by element and sums the products. If `results` is empty, adds the leaves of the products to `tree`.

@@ -7,6 +7,7 @@ use cuprum_cpu_base::native::Combine;
 use cuprum_cpu_base::simd::{Loop, dispatch};
 
 use super::arithmetic::Arithmetic;
+use super::in_order::multiply_in_order;
 use super::lanes::{LANES, fold_lanes};
 use super::loops::sum_products;
 use super::{ProductSum, Reducer};
@@ -61,10 +62,13 @@ folds! {
         // `sum_products` needs both factors of a product. `Evaluator::factors_in_place` returns them for float32 and float64 only.
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
-    /// Product; logical and for bool.
+    /// Product; logical and for bool. A product that overflows or underflows has the value of NumPy's product in element order.
     Prod: |a, b| a.times(b), |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
+        #[inline(always)]
+        fn depends_on_order(result: T) -> bool { result.is_settled() }
+        fn merge_in_order(acc: &mut Option<T>, values: &[T], result: T) -> bool { multiply_in_order(acc, values, result) }
     };
     /// Minimum; the first NaN if there is one.
     Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, {

@@ -192,6 +192,56 @@ fn products_and_dtypes() {
     }
 }
 
+/// Values in the order of a reduction whose partial products overflow and underflow.
+fn value_out_of_range(kind: usize, i: usize, n: usize) -> f32 {
+    let sign = if i.is_multiple_of(3) { -1.0 } else { 1.0 };
+    let large = match kind {
+        0 => i < n / 2,
+        1 => i >= n / 2,
+        _ => i.is_multiple_of(2),
+    };
+    match kind {
+        3 if i == n - 1 => 0.0,
+        4 if i == n / 3 => 0.0,
+        4 if i == n - 1 => f32::INFINITY,
+        _ => sign * if large { 1e30 } else { 1e-30 },
+    }
+}
+
+#[test]
+fn products_out_of_range_are_multiplied_in_order() {
+    let same = |got: &NdArray, want: &[f32]| {
+        let got = got.to_vec::<f32>().unwrap();
+        got.len() == want.len() && got.iter().zip(want).all(|(g, w)| g.to_bits() == w.to_bits() || g.is_nan() && w.is_nan())
+    };
+    let fold = |values: &mut dyn Iterator<Item = f32>| values.reduce(|product, v| product * v).unwrap();
+    for (kind, (rows, n)) in (0..5).flat_map(|kind| [(3, 5000), (40, 600), (2, 150_000)].map(|size| (kind, size))) {
+        let value = |r: usize, c: usize| value_out_of_range(kind, c, n) * (1 + r) as f32;
+        let want: Vec<f32> = (0..rows).map(|r| fold(&mut (0..n).map(|c| value(r, c)))).collect();
+        let whole = fold(&mut (0..rows * n).map(|i| value(i / n, i % n)));
+        assert!(kind >= 3 || want.iter().all(|product| !product.is_nan()), "{want:?}");
+        for (name, a) in layouts(rows, n, value) {
+            let context = format!("{name} {rows} x {n}, kind {kind}");
+            assert!(same(&on_threads(|| a.prod(1)), &want), "{context}");
+            assert!(same(&on_threads(|| (&a * 1.0f32).prod(1)), &want), "fused, {context}");
+            assert!(same(&on_threads(|| a.t()?.copy()?.prod(0)), &want), "columns, {context}");
+            assert!(
+                same(
+                    &on_threads(|| (&a * a.prod(axis(1).keepdims())?).index(s![.., 1])),
+                    &want.iter().enumerate().map(|(r, w)| value(r, 1) * w).collect::<Vec<_>>()
+                ),
+                "row program, {context}"
+            );
+            assert!(name != "contiguous" || same(&on_threads(|| a.prod(())), &[whole]), "both axes, {context}");
+            let offsets = NdArray::from_vec((0..=rows).map(|r| (r * n) as i64).collect::<Vec<_>>(), rows + 1).unwrap();
+            assert!(same(&on_threads(|| segment_prod(&a.reshape(rows * n)?, &offsets)), &want), "segments, {context}");
+        }
+    }
+    let alternating = (0..2000).map(|i| Complex::new(if i % 2 == 0 { 1e200 } else { 1e-200 }, 0.0)).collect::<Vec<_>>();
+    let product = NdArray::from_vec(alternating, 2000).unwrap().prod(()).unwrap().to_vec::<Complex<f64>>().unwrap()[0];
+    assert!((product.re - 1.0).abs() < 1e-10 && product.im == 0.0, "{product}");
+}
+
 #[test]
 fn elementwise_operands_are_fused() {
     let a = NdArray::from_vec((0..256 * 1024).map(|i| (i % 100) as f64 / 10.0).collect::<Vec<_>>(), [256, 1024]).unwrap();
