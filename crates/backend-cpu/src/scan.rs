@@ -5,7 +5,7 @@
 //! split depends only on the row's length, so the bits do not depend on the number of threads. The carry of a run or block equals the total
 //! at the last element before it, so running sums of positive numbers never decrease.
 //!
-//! After the first infinity, NaN or zero product of a row, elements are computed sequentially in the row's own dtype, as in NumPy. The
+//! After the first infinity, NaN or zero product of a row, and from the first run whose product is subnormal, elements are computed sequentially in the row's own dtype, as in NumPy. The
 //! partial results of runs cover fewer elements and may have a wider dtype, so they could be finite where NumPy's result is infinite or
 //! NaN.
 
@@ -192,6 +192,11 @@ trait ScanOperation<T: Element>: 'static {
     fn any_needs_sequential_scan(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_test_bits(*v)).is_highest_bit_set()
     }
+    /// Returns whether the partial result `total`, which covers fewer elements than NumPy's, is subnormal and has thus lost digits.
+    #[inline(always)]
+    fn has_lost_digits(_total: Self::Total) -> bool {
+        false
+    }
     /// Returns `b` combined with `carry`, the accumulator of all preceding elements. Returns `b` alone if `carry` is `None`.
     #[inline(always)]
     fn combine_with_carry(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
@@ -202,7 +207,7 @@ trait ScanOperation<T: Element>: 'static {
     }
 }
 macro_rules! combine {
-    ($($(#[$doc:meta])* $name:ident in $total:ident by $in:ident, $out:ident: |$a:ident, $b:ident| $join:expr, |$v:ident| $marks:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident in $total:ident by $in:ident, $out:ident: |$a:ident, $b:ident| $join:expr, |$v:ident| $marks:expr $(, |$total_value:ident| $lost:expr)?;)*) => {$(
         $(#[$doc])*
         struct $name;
         impl<T: ScanElement> ScanOperation<T> for $name {
@@ -216,6 +221,10 @@ macro_rules! combine {
             type TestBits = T::TestBits;
             #[inline(always)]
             fn sticky_test_bits($v: T) -> T::TestBits { $marks }
+            $(
+                #[inline(always)]
+                fn has_lost_digits($total_value: T::$total) -> bool { $lost }
+            )?
         }
     )*};
 }
@@ -223,7 +232,8 @@ combine! {
     /// Running sum; logical or for bool.
     Sum in Total by to_total, from_total: |a, b| a.plus(b), |v| v.non_finite_test_bits();
     /// Running product; logical and for bool.
-    Product in Total by to_total, from_total: |a, b| a.times(b), |v| v.non_finite_test_bits() | v.zero_test_bits();
+    Product in Total by to_total, from_total: |a, b| a.times(b), |v| v.non_finite_test_bits() | v.zero_test_bits(),
+        |total| total.is_subnormal();
     /// Running maximum. From the first NaN on, results are that NaN.
     Max in Exact by to_exact, from_exact: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
     /// Running minimum. From the first NaN on, results are that NaN.
@@ -278,8 +288,9 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
 /// Writes the running results to `out`, whose first element is element `start` of the array. `carry` is the total of the row's elements
 /// before `start`. Returns the total of the elements of `out` alone.
 ///
-/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::needs_sequential_scan`]). From there on, elements are
-/// computed sequentially, `last` holds the previous result, and totals are not used.
+/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::needs_sequential_scan`]), or in the first run whose total
+/// has lost digits ([`ScanOperation::has_lost_digits`]). From there on, elements are computed sequentially, `last` holds the previous
+/// result, and totals are not used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,
@@ -296,8 +307,9 @@ fn scan_block<T: ScanElement, C: ScanOperation<T>>(
                 continue;
             }
             dispatch(ScanRunsLoop::<T, C>(values, &mut scanner.sums, PhantomData));
-            let (total, needs_sequential_scan) = dispatch(CombineRunsLoop::<T, C>(&scanner.sums, out, carry, before, PhantomData));
-            if needs_sequential_scan && let Some(first) = out.iter().position(|v| C::needs_sequential_scan(*v)) {
+            let (total, is_sticky, inexact) = dispatch(CombineRunsLoop::<T, C>(&scanner.sums, out, carry, before, PhantomData));
+            let first_sticky = if is_sticky { out.iter().position(|v| C::needs_sequential_scan(*v)) } else { None };
+            if let Some(first) = first_sticky.into_iter().chain(inexact).min() {
                 let earlier = before.map(|b| C::combine_with_carry(carry, b)).or(carry).map(C::to_element);
                 *last = first.checked_sub(1).map_or(earlier, |place| Some(out[place]));
                 scan_sequentially::<T, C>(&values[first..], &mut out[first..], last);
@@ -367,8 +379,9 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRunsLoop<'_, T, C> {
 }
 
 /// Loop that combines the running totals of runs with all earlier elements of the row, and writes the results. The fields are the running
-/// totals, the output, the carry of the block, and the total of the block's earlier runs. Returns the new total of the block, and whether
-/// later elements must be computed sequentially ([`ScanOperation::needs_sequential_scan`]).
+/// totals, the output, the carry of the block, and the total of the block's earlier runs. Returns the new total of the block, whether an
+/// output is sticky ([`ScanOperation::needs_sequential_scan`]), and the start of the first run whose total, or whose total with the
+/// earlier runs, has lost digits ([`ScanOperation::has_lost_digits`]).
 struct CombineRunsLoop<'a, T: ScanElement, C: ScanOperation<T>>(
     &'a RunScans<C::Total>,
     &'a mut [T],
@@ -378,20 +391,26 @@ struct CombineRunsLoop<'a, T: ScanElement, C: ScanOperation<T>>(
 );
 
 impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRunsLoop<'_, T, C> {
-    type Output = (Option<C::Total>, bool);
+    type Output = (Option<C::Total>, bool, Option<usize>);
     const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
-    fn run(self) -> (Option<C::Total>, bool) {
+    fn run(self) -> (Option<C::Total>, bool, Option<usize>) {
         let CombineRunsLoop(sums, out, carry, mut before, _) = self;
-        for (out, sums) in out.chunks_mut(RUN_LEN).zip(sums) {
+        let mut inexact = None;
+        for (n, (out, sums)) in out.chunks_mut(RUN_LEN).zip(sums).enumerate() {
             match (carry, before) {
                 (None, None) => write_elements::<T, C>(out, sums, |s| s),
                 (None, Some(one)) | (Some(one), None) => write_elements::<T, C>(out, sums, |s| C::combine_totals(one, s)),
                 (Some(c), Some(b)) => write_elements::<T, C>(out, sums, |s| C::combine_totals(c, C::combine_totals(b, s))),
             }
-            before = Some(C::combine_with_carry(before, sums[out.len() - 1]));
+            let total = sums[out.len() - 1];
+            let block_total = C::combine_with_carry(before, total);
+            if C::has_lost_digits(total) | C::has_lost_digits(block_total) {
+                inexact.get_or_insert(n * RUN_LEN);
+            }
+            before = Some(block_total);
         }
-        (before, C::any_needs_sequential_scan(out))
+        (before, C::any_needs_sequential_scan(out), inexact)
     }
 }
 
