@@ -122,7 +122,7 @@ impl<'a> SingleTile<'a> {
         let mut blocks = SPARE_SCRATCH.try_with(RefCell::take).unwrap_or_default();
         self.schedule.fill_constants(self.program, &mut blocks, self.len, |k, out| fill_repeated(self.inputs[k], out));
         let mut tile = TileSlices { len: self.len, row: self.len, inputs: &self.inputs, outputs };
-        self.schedule.run(self.program, &[], &mut tile, &mut blocks);
+        self.schedule.run_tile(self.program, &[], &mut tile, &mut blocks);
         self.schedule.copy_outputs(&mut tile, &blocks, |to, value| to.copy_from(value));
         // Thread-locals are inaccessible while a thread ends. The blocks are then freed.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
@@ -245,7 +245,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let CompiledProgram { program, nest, schedule, streamed, .. } = self.compiled;
         let inputs = tile_inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
         let mut tile = TileSlices { len, row: self.row, inputs: &inputs, outputs };
-        schedule.run(program, &nest.inputs, &mut tile, &mut self.blocks);
+        schedule.run_tile(program, &nest.inputs, &mut tile, &mut self.blocks);
         schedule.copy_outputs(&mut tile, &self.blocks, |to, value| {
             if *streamed { to.copy_non_temporal_from(value, &self.stores) } else { to.copy_from(value) }
         });
@@ -256,7 +256,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         self.prepare_inputs(start, len);
         let CompiledProgram { program, nest, schedule, .. } = self.compiled;
         let inputs = tile_inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
-        schedule.run(program, &nest.inputs, &mut TileSlices { len, row: self.row, inputs: &inputs, outputs: &mut [] }, &mut self.blocks);
+        schedule.run_tile(program, &nest.inputs, &mut TileSlices { len, row: self.row, inputs: &inputs, outputs: &mut [] }, &mut self.blocks);
         schedule.first_result(&inputs, self.blocks.all_scratch_blocks(), len)
     }
 

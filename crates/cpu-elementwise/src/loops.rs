@@ -109,7 +109,7 @@ fn recompute_rare_arguments<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
 /// Returns the number of elements per pass over `args`: the length of the shortest argument, but at most `out_len`, the length of the
 /// result.
 #[inline(always)]
-fn elements_per_pass<const N: usize>(out_len: usize, args: [usize; N]) -> usize {
+fn cycle_length<const N: usize>(out_len: usize, args: [usize; N]) -> usize {
     args.into_iter().fold(out_len, usize::min).max(1)
 }
 
@@ -127,9 +127,9 @@ impl<F: Binary> FillLoop for BinaryLoop<'_, F> {
     const IS_SCALAR_ONLY: bool = F::IS_SCALAR_ONLY;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
-        let elements_per_pass = elements_per_pass(out.len(), [self.0.len(), self.1.len()]);
-        for (i, out) in out.chunks_mut(elements_per_pass).enumerate() {
-            let (a, b) = (cyclic_tail_from(self.0, i * elements_per_pass), cyclic_tail_from(self.1, i * elements_per_pass));
+        let cycle_length = cycle_length(out.len(), [self.0.len(), self.1.len()]);
+        for (i, out) in out.chunks_mut(cycle_length).enumerate() {
+            let (a, b) = (cyclic_tail_from(self.0, i * cycle_length), cyclic_tail_from(self.1, i * cycle_length));
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
                 *out = F::apply::<I>(a, b);
             }
@@ -143,12 +143,12 @@ impl<T: Element> FillLoop for WhereLoop<'_, T> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
-        let elements_per_pass = elements_per_pass(out.len(), [self.0.len(), self.1.len(), self.2.len()]);
-        for (i, out) in out.chunks_mut(elements_per_pass).enumerate() {
+        let cycle_length = cycle_length(out.len(), [self.0.len(), self.1.len(), self.2.len()]);
+        for (i, out) in out.chunks_mut(cycle_length).enumerate() {
             let (conditions, a, b) = (
-                cyclic_tail_from(self.0, i * elements_per_pass),
-                cyclic_tail_from(self.1, i * elements_per_pass),
-                cyclic_tail_from(self.2, i * elements_per_pass),
+                cyclic_tail_from(self.0, i * cycle_length),
+                cyclic_tail_from(self.1, i * cycle_length),
+                cyclic_tail_from(self.2, i * cycle_length),
             );
             for (((out, &condition), &a), &b) in out.iter_mut().zip(conditions).zip(a).zip(b) {
                 // With `if`, LLVM would select one of two addresses and load from it, which compiles to gathers.

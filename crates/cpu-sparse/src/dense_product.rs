@@ -11,9 +11,9 @@ use crate::element::SparseElement;
 use crate::index::Index;
 use crate::matrix::{CsrStructure, OutOfBoundsRecord, split_rows};
 
-/// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `LANES`.
-const LANES: usize = 4;
-/// Minimum number of elements of a row that is summed in `LANES` partial sums. Shorter rows use one sum, because the CPU overlaps the
+/// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `PARTIAL_SUMS`.
+const PARTIAL_SUMS: usize = 4;
+/// Minimum number of elements of a row that is summed in `PARTIAL_SUMS` partial sums. Shorter rows use one sum, because the CPU overlaps the
 /// additions of consecutive rows.
 const MIN_LONG_ROW: usize = 32;
 /// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
@@ -97,11 +97,11 @@ impl<T: SparseElement, I: Index> Loop for MatrixVectorTask<'_, '_, T, I> {
                 *out = indices.iter().zip(values).fold(T::ZERO, |sum, pair| sum.plus(term(pair)));
                 continue;
             }
-            let mut sums = [T::ZERO; LANES];
-            let (blocks, ends) = (indices.chunks_exact(LANES), values.chunks_exact(LANES));
+            let mut sums = [T::ZERO; PARTIAL_SUMS];
+            let (blocks, ends) = (indices.chunks_exact(PARTIAL_SUMS), values.chunks_exact(PARTIAL_SUMS));
             let (tail, tail_values) = (blocks.remainder(), ends.remainder());
             for (indices, values) in blocks.zip(ends) {
-                for lane in 0..LANES {
+                for lane in 0..PARTIAL_SUMS {
                     sums[lane] = sums[lane].plus(values[lane].times(x[indices[lane].to_usize()]));
                 }
             }

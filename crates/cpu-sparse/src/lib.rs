@@ -27,20 +27,20 @@ pub fn run(call: &Call) -> Result<Outcome> {
     };
     // Sums and products of signed and unsigned integers have the same bits, so signed integers use the unsigned code.
     match unsigned_dtype(values.dtype()) {
-        DType::Bool => run_for_dtype::<bool>(call, request, indices.dtype()),
-        DType::U8 => run_for_dtype::<u8>(call, request, indices.dtype()),
-        DType::U16 => run_for_dtype::<u16>(call, request, indices.dtype()),
-        DType::U32 => run_for_dtype::<u32>(call, request, indices.dtype()),
-        DType::U64 => run_for_dtype::<u64>(call, request, indices.dtype()),
-        DType::F32 => run_for_dtype::<f32>(call, request, indices.dtype()),
-        DType::F64 => run_for_dtype::<f64>(call, request, indices.dtype()),
-        DType::C64 => run_for_dtype::<Complex<f32>>(call, request, indices.dtype()),
-        DType::C128 => run_for_dtype::<Complex<f64>>(call, request, indices.dtype()),
+        DType::Bool => run_for_element_type::<bool>(call, request, indices.dtype()),
+        DType::U8 => run_for_element_type::<u8>(call, request, indices.dtype()),
+        DType::U16 => run_for_element_type::<u16>(call, request, indices.dtype()),
+        DType::U32 => run_for_element_type::<u32>(call, request, indices.dtype()),
+        DType::U64 => run_for_element_type::<u64>(call, request, indices.dtype()),
+        DType::F32 => run_for_element_type::<f32>(call, request, indices.dtype()),
+        DType::F64 => run_for_element_type::<f64>(call, request, indices.dtype()),
+        DType::C64 => run_for_element_type::<Complex<f32>>(call, request, indices.dtype()),
+        DType::C128 => run_for_element_type::<Complex<f64>>(call, request, indices.dtype()),
         other => decline!("values of {other}"),
     }
 }
 
-fn run_for_dtype<T: SparseElement>(call: &Call, request: &Sparse, index: DType) -> Result<Outcome> {
+fn run_for_element_type<T: SparseElement>(call: &Call, request: &Sparse, index: DType) -> Result<Outcome> {
     match index {
         DType::I32 => run_for_index_type::<T, i32>(call, request),
         DType::I64 => run_for_index_type::<T, i64>(call, request),

@@ -70,7 +70,7 @@ impl Mesh {
         let differs = |size| Error::value("mesh", format!("a mesh of shape {shape:?} has {ranks} ranks, but there are {size} processes"));
         match launched_rank(|size| if ranks == size { Ok(()) } else { Err(differs(size)) })? {
             Some(member) => Mesh::add(shape, &[member.device], member.rank, member.engine),
-            None => Mesh::grid_of_devices(shape, &[Device::current()?]),
+            None => Mesh::grid_over_devices(shape, &[Device::current()?]),
         }
     }
 }

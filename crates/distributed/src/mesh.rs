@@ -70,7 +70,7 @@ impl Mesh {
     /// The errors of [`Mesh::loopback`]; a grid without axes.
     pub fn loopback_grid(shape: &[usize]) -> Result<Mesh> {
         let ranks = rank_count(shape)?;
-        Mesh::grid_of_devices(shape, &vec![Device::CPU; ranks])
+        Mesh::grid_over_devices(shape, &vec![Device::CPU; ranks])
     }
 
     /// Returns a mesh of one axis over devices of this process. A device may have several ranks.
@@ -78,14 +78,14 @@ impl Mesh {
     /// # Errors
     /// The errors of [`Mesh::loopback`]; a device that is not ready, or that is a mesh.
     pub fn devices(devices: &[Device]) -> Result<Mesh> {
-        Mesh::grid_of_devices(&[devices.len()], devices)
+        Mesh::grid_over_devices(&[devices.len()], devices)
     }
 
     /// Returns a mesh of the given shape over devices of this process, in C order.
     ///
     /// # Errors
     /// The errors of [`Mesh::devices`]; a number of devices that differs from the number of ranks.
-    pub fn grid_of_devices(shape: &[usize], devices: &[Device]) -> Result<Mesh> {
+    pub fn grid_over_devices(shape: &[usize], devices: &[Device]) -> Result<Mesh> {
         if rank_count(shape)? != devices.len() {
             let message = format!("a mesh of shape {shape:?} has {} ranks, but {} devices are given", rank_count(shape)?, devices.len());
             return Err(Error::value("mesh", message));

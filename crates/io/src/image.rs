@@ -174,7 +174,7 @@ struct FirstErrorWriter<'a> {
 
 impl FirstErrorWriter<'_> {
     /// Records the error of `result` if it is the first one. Returns the result, with the error replaced by a new one of the same kind.
-    fn record<T>(&mut self, result: std::io::Result<T>) -> std::io::Result<T> {
+    fn record_first_error<T>(&mut self, result: std::io::Result<T>) -> std::io::Result<T> {
         result.map_err(|e| {
             let kind = e.kind();
             // The encoder repeats an interrupted write, so this error is not recorded.
@@ -189,12 +189,12 @@ impl FirstErrorWriter<'_> {
 impl Write for FirstErrorWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.file.write(bytes);
-        self.record(written)
+        self.record_first_error(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         let flushed = self.file.flush();
-        self.record(flushed)
+        self.record_first_error(flushed)
     }
 }
 

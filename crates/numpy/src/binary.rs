@@ -165,8 +165,8 @@ pub fn base_repr(number: impl Into<i128>, base: i64, padding: usize) -> Result<S
         37.. => return Err(Error::value("base_repr", "bases greater than 36 are not handled")),
         _ => return Err(Error::value("base_repr", "bases less than 2 are not handled")),
     };
-    if padding > MAX_DIGITS {
-        return Err(Error::value("base_repr", format!("{padding} zeros are too many (at most {MAX_DIGITS})")));
+    if padding > MAX_WIDTH_OR_PADDING {
+        return Err(Error::value("base_repr", format!("{padding} zeros are too many (at most {MAX_WIDTH_OR_PADDING})")));
     }
     let mut text = Vec::new();
     let mut rest = number.unsigned_abs();
@@ -185,7 +185,7 @@ pub fn base_repr(number: impl Into<i128>, base: i64, padding: usize) -> Result<S
 }
 
 /// Maximum `padding` of [`base_repr`] and maximum `width` of [`binary_repr`].
-const MAX_DIGITS: usize = 1 << 16;
+const MAX_WIDTH_OR_PADDING: usize = 1 << 16;
 
 /// Returns the binary digits of an int (`numpy.binary_repr`). With a width, negative numbers are in two's complement.
 ///
@@ -201,8 +201,8 @@ const MAX_DIGITS: usize = 1 << 16;
 #[numpy("binary_repr(num, width=None)")]
 pub fn binary_repr(num: impl Into<i128>, width: Option<usize>) -> Result<String> {
     let (name, num) = ("binary_repr", num.into());
-    if width.is_some_and(|width| width > MAX_DIGITS) {
-        return Err(Error::value(name, format!("a width above {MAX_DIGITS} is too large")));
+    if width.is_some_and(|width| width > MAX_WIDTH_OR_PADDING) {
+        return Err(Error::value(name, format!("a width above {MAX_WIDTH_OR_PADDING} is too large")));
     }
     let too_small = |needed: u32| Error::value(name, format!("insufficient bit width for {num}: {needed} bits are needed"));
     if num >= 0 {

@@ -214,7 +214,7 @@ impl Schedule {
     }
 
     /// Runs all instructions for the elements of `tile`. User-defined operations that take whole arrays read them from `sources`.
-    pub fn run(&self, program: &Program, sources: &[NestInput], tile: &mut TileSlices, blocks: &mut ScratchBlocks) {
+    pub fn run_tile(&self, program: &Program, sources: &[NestInput], tile: &mut TileSlices, blocks: &mut ScratchBlocks) {
         for instruction in &self.instructions {
             // Separates the output or scratch block that the instruction writes from the blocks that the instruction may read.
             let StepValue { location, dtype } = self.values[instruction.to as usize];

@@ -34,7 +34,7 @@ template <int Threads> struct RadixRanks {
     using TempStorage = typename Rank::TempStorage;
 
     template <class Key, int Items, class Extractor, class Counted>
-    __device__ static void rank(TempStorage& storage, Key (&keys)[Items], int (&ranks)[Items], Extractor digit, int& digit_begin, const Counted& counted) {
+    __device__ static void rank_keys(TempStorage& storage, Key (&keys)[Items], int (&ranks)[Items], Extractor digit, int& digit_begin, const Counted& counted) {
         int begin[1];
         Rank(storage).RankKeys(keys, ranks, digit, begin, counted);
         digit_begin = begin[0];

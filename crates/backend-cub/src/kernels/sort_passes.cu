@@ -163,7 +163,7 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
     int ranks[ITEMS], digit_begin;
     // The counts of a row's first tile get the tag of inclusive counts, because there are no earlier tiles to include.
     const PublishDigitCounts publish{has_digit && tiles > 1 ? state_word : nullptr, static_cast<RowIndex>(tile == 0 ? tag + 1 : tag), in_tile};
-    Ranks::rank(storage.ranks, keys, ranks, extractor, digit_begin, publish);
+    Ranks::rank_keys(storage.ranks, keys, ranks, extractor, digit_begin, publish);
     __syncthreads();
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) storage.keys[ranks[k]] = keys[k];

@@ -37,7 +37,7 @@ const MAX_ROW_FOR_32_LANES: usize = 2048;
 static REDUCE_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_reduce.cu",
     includes_cub: false,
-    headers: &[device_sources::EXTREMES_SOURCE, device_sources::FOLD_SOURCE, device_sources::WARP_SHUFFLE_SOURCE, BLOCK_SOURCE],
+    headers: &[device_sources::TYPE_LIMITS_SOURCE, device_sources::FOLD_SOURCE, device_sources::WARP_SHUFFLE_SOURCE, BLOCK_SOURCE],
     body: &[include_str!("../kernels/reduce.cu")],
 };
 

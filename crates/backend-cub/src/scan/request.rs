@@ -26,7 +26,7 @@ const MIN_ADJACENT_COLUMNS: usize = 8;
 const MAX_COLUMN_FOR_ONE_THREAD: usize = 32;
 
 const SCAN_HEADERS: &[&str] = &[
-    device_sources::EXTREMES_SOURCE,
+    device_sources::TYPE_LIMITS_SOURCE,
     device_sources::FOLD_SOURCE,
     device_sources::WARP_SHUFFLE_SOURCE,
     BLOCK_SOURCE,

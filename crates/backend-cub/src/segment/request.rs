@@ -21,7 +21,7 @@ const MIN_TILES: usize = 16;
 static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_segment.cu",
     includes_cub: false,
-    headers: &[device_sources::EXTREMES_SOURCE, device_sources::FOLD_SOURCE, device_sources::WARP_SHUFFLE_SOURCE, BLOCK_SOURCE],
+    headers: &[device_sources::TYPE_LIMITS_SOURCE, device_sources::FOLD_SOURCE, device_sources::WARP_SHUFFLE_SOURCE, BLOCK_SOURCE],
     body: &[include_str!("../kernels/segment.cu")],
 };
 

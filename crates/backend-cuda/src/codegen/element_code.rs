@@ -78,7 +78,7 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 "#;
 
 /// Returns C++ that reads some inputs through tiles in shared memory: input k if bit k of `crossed` is set. In a kernel's source, this code
-/// comes after [`element_source`]. The struct `Staged` has a tile of `SIDE` x `SIDE` elements for each of these inputs.
+/// comes after [`element_source`]. The struct `StagedTiles` has a tile of `SIDE` x `SIDE` elements for each of these inputs.
 /// `stage(staged, p, offsets, row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all
 /// other inputs from memory.
 pub fn staging_source(program: &Program, crossed: u64) -> String {
@@ -94,15 +94,15 @@ pub fn staging_source(program: &Program, crossed: u64) -> String {
     });
     format!(
         "
-struct Staged {{
+struct StagedTiles {{
     {tiles}
 }};
 template <class Index>
-__device__ inline void stage(Staged& staged, const Params& p, const Offsets<Index, INPUTS>& offsets, int row, int column) {{
+__device__ inline void stage(StagedTiles& staged, const Params& p, const Offsets<Index, INPUTS>& offsets, int row, int column) {{
     {stores}
 }}
 template <class Index>
-__device__ inline Values load_staged(Staged& staged, const Params& p, const Offsets<Index, INPUTS>& offsets, int row, int column) {{
+__device__ inline Values load_staged(StagedTiles& staged, const Params& p, const Offsets<Index, INPUTS>& offsets, int row, int column) {{
     Values v;
     {loads}
     return v;

@@ -14,15 +14,15 @@
 //! - The launches of a graph share one error word, since the kernels hold its address. A new launch of the graph clears the fault of the
 //!   previous launch. If that fault was not reported yet, it is reported to the thread of the new launch.
 
+mod buffer_error_words;
 mod error_word;
-mod launch_dependencies;
 mod launch_ledger;
 mod operation_faults;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::driver) use buffer_error_words::BufferErrorWords;
 pub(in crate::driver) use error_word::LaunchErrorWord;
-pub(in crate::driver) use launch_dependencies::LaunchDependencies;
 pub use operation_faults::with_own_error_word;
 
 /// Fault code for an index out of bounds.

@@ -197,7 +197,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
-    if let Some(done) = rows::run_variance(call, reduce) {
+    if let Some(done) = rows::try_run_variance(call, reduce) {
         return done;
     }
     let column_blocks = if reduction.selects { ROW_SPLIT_BLOCKS } else { COLUMN_SPLIT_BLOCKS };

@@ -140,7 +140,7 @@ impl RowKernelConfig {
         Ok([
             codegen::PRELUDE,
             codegen::device_sources::WARP_SHUFFLE_SOURCE,
-            codegen::device_sources::EXTREMES_SOURCE,
+            codegen::device_sources::TYPE_LIMITS_SOURCE,
             &constants,
             include_str!("../kernels/rows.cuh"),
             &row,
@@ -167,7 +167,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
 
 /// Runs `call` with a row kernel if its work `reduce` is a variance along rows for which row kernels are faster than the family `Reduce`.
 /// Otherwise returns `None`.
-pub(crate) fn run_variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
+pub(crate) fn try_run_variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
     let call::Reduce { program, reduction, plan, .. } = *reduce;
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
     // For few long rows, the kernels of the family `Reduce` are faster, because they use several blocks per row.

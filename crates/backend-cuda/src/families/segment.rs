@@ -53,7 +53,7 @@ impl<'a> SegmentKernelSpec<'a> {
         let parts = [
             codegen::PRELUDE,
             device_sources::WARP_SHUFFLE_SOURCE,
-            device_sources::EXTREMES_SOURCE,
+            device_sources::TYPE_LIMITS_SOURCE,
             device_sources::FOLD_SOURCE,
             &element,
             &definitions,

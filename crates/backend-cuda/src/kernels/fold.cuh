@@ -1,4 +1,4 @@
-// Folds: how reductions and scans combine elements. Requires extremes.cuh.
+// Folds: how reductions and scans combine elements. Requires type_limits.cuh.
 //
 // A fold has an accumulator type `Acc`, its `identity()`, and `operator()`, which combines two accumulators. `from_element(value, i)`
 // makes an accumulator of element i of a row. `to_result<Out>(acc)` converts an accumulator to the result.

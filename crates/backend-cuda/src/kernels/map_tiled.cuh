@@ -1,7 +1,7 @@
 // An elementwise expression in which some inputs ("crossed") are contiguous along another axis than the outputs. These inputs
 // go through tiles in shared memory, so that every access is contiguous.
 //
-// Requires: Index, RANK (axes besides the two of a tile), SIDE; the generated code of an element; Staged, stage(), load_staged(); Outputs,
+// Requires: Index, RANK (axes besides the two of a tile), SIDE; the generated code of an element; StagedTiles, stage(), load_staged(); Outputs,
 // store().
 
 namespace cuprum {
@@ -18,7 +18,7 @@ struct TileAxes {
 extern "C" __global__ void __launch_bounds__(256)
 KERNEL(const Params p, const Axes<Index, RANK, INPUTS + 1> outer, const TileAxes tile_axes, const Outputs out, const u64 tiles) {
     constexpr int STEP = 256 / SIDE;
-    __shared__ Staged staged;
+    __shared__ StagedTiles staged;
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
     const Index tiles_along = (tile_axes.along + SIDE - 1) / SIDE, tiles_across = (tile_axes.across + SIDE - 1) / SIDE;
     for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {

@@ -1,4 +1,4 @@
-// Functions by which a team of threads holds a row in registers and reduces the row. Requires the prelude, warp.cuh and extremes.cuh.
+// Functions by which a team of threads holds a row in registers and reduces the row. Requires the prelude, warp.cuh and type_limits.cuh.
 //
 // The host defines:
 //   Index     i32 or i64, the type of offsets

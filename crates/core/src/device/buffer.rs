@@ -8,10 +8,10 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::device_memory::Buffer;
+pub use super::device_memory::{ALIGNMENT, pool_block_size};
 pub use super::host::HostDriver;
 use super::host_pool;
-use super::memory::Buffer;
-pub use super::memory::{ALIGNMENT, pool_block_size};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::types::device::Device;

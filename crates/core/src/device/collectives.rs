@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::memory::Buffer;
+use super::device_memory::Buffer;
 use crate::error::Result;
 use crate::types::device::Device;
 

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::sync::Mutex;
 
 use super::device_drivers::{DeviceSource, SynchronizeHook, driver};
+use super::device_memory::MemoryStats;
 use super::driver::DeviceInfo;
-use super::memory::MemoryStats;
 use crate::error::{Error, Result};
 use crate::settings::{self, SettingCheck};
 use crate::types::device::{Device, DeviceKind};

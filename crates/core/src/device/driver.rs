@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::buffer::HostBuffer;
-use super::memory::{Buffer, MemoryStats};
+use super::device_memory::{Buffer, MemoryStats};
 use super::stream::Stream;
 use crate::error::{Error, Result};
 

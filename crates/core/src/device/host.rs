@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use super::buffer::HostBuffer;
 use super::device_drivers::driver;
+use super::device_memory::{Buffer, MemoryStats};
 use super::driver::{DeviceDriver, DeviceEvent, DeviceInfo};
 use super::host_pool;
-use super::memory::{Buffer, MemoryStats};
 use super::stream::Stream;
 use crate::dtype::DType;
 use crate::error::{Error, Result};

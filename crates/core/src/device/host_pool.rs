@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::memory::{ALIGNMENT, MemoryStats, pool_block_size};
+use super::device_memory::{ALIGNMENT, MemoryStats, pool_block_size};
 use crate::error::{Error, Result};
 use crate::fault_injection::{Point, fails};
 use crate::settings;

@@ -92,7 +92,7 @@ impl ClockAnchor {
     }
 
     /// Returns whether a pending call may still refer to the anchor at the host time `now`.
-    fn may_have_pending_calls(&self, now: f64) -> bool {
+    fn may_be_used_by_pending_calls(&self, now: f64) -> bool {
         now - self.at < CLOCK_ANCHOR_RETENTION_MICROS
     }
 }
@@ -287,7 +287,7 @@ impl Trace {
         if !anchors.iter().any(|a| a.can_convert_new_events(device, now)) {
             let event = driver.record_event(stream)?;
             event.millis_since(event.as_ref())?; // waits until the device has reached the event
-            anchors.retain(|a| a.may_have_pending_calls(now));
+            anchors.retain(|a| a.may_be_used_by_pending_calls(now));
             anchors.push(ClockAnchor { device, event: event.into(), at: now_micros() });
         }
         driver.record_event(stream)
@@ -419,9 +419,9 @@ mod tests {
         assert!(of_first.can_convert_new_events(first, 1e6) && of_first.can_convert_new_events(first, 4.9e6));
         assert!(!of_first.can_convert_new_events(first, 5e6) && !of_first.can_convert_new_events(second, 1e6));
         assert!(
-            of_first.may_have_pending_calls(3600.9e6)
-                && !of_first.may_have_pending_calls(3601e6)
-                && !of_first.may_have_pending_calls(3700e6)
+            of_first.may_be_used_by_pending_calls(3600.9e6)
+                && !of_first.may_be_used_by_pending_calls(3601e6)
+                && !of_first.may_be_used_by_pending_calls(3700e6)
         );
     }
 

@@ -393,7 +393,7 @@ fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &
         }
     };
     let plan = if flat {
-        LoopPlan::flat_loop(inputs.len() + outputs.len(), size)
+        LoopPlan::new_flat(inputs.len() + outputs.len(), size)
     } else {
         let operands: SmallVec<[&Layout; 8]> = layouts.iter().copied().chain(outputs.iter().map(|o| &o.layout)).collect();
         LoopPlan::new(&operands)

@@ -150,7 +150,7 @@ impl ProgramBuilder {
     }
 
     /// Returns the index of a `Cast` step that converts `step` to `dtype`. Appends the step if the program does not contain it.
-    fn push_cast(&mut self, step: u16, dtype: DType) -> u16 {
+    fn find_or_push_cast(&mut self, step: u16, dtype: DType) -> u16 {
         let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
         match self.program.steps.iter().position(same) {
             Some(at) => at as u16,
@@ -267,17 +267,17 @@ impl ProgramBuilder {
 
     /// Returns the index of a step with the value of `step` in `dtype`: `step` itself if it has that dtype, else a `Cast` step.
     fn step_in_dtype(&mut self, step: u16, dtype: DType) -> u16 {
-        if self.program.steps[step as usize].dtype == dtype { step } else { self.push_cast(step, dtype) }
+        if self.program.steps[step as usize].dtype == dtype { step } else { self.find_or_push_cast(step, dtype) }
     }
 
     /// Appends the program steps of a reduction along rows, and returns the index of the last step.
     fn push_fold(&mut self, array: &NdArray, fold: &Fold, shape: &[usize]) -> Result<u16> {
         let mut step = self.push_array(&fold.argument, shape, false)?;
         if fold.argument.dtype() != fold.value {
-            step = self.push_cast(step, fold.value);
+            step = self.find_or_push_cast(step, fold.value);
         }
         step = (fold.implementation.push)(fold, &mut self.program, step, fold.axes.iter().map(|&axis| shape[axis]).product());
         let dtype = self.program.steps[step as usize].dtype;
-        Ok(if dtype == array.dtype() { step } else { self.push_cast(step, array.dtype()) })
+        Ok(if dtype == array.dtype() { step } else { self.find_or_push_cast(step, array.dtype()) })
     }
 }

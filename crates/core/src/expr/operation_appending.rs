@@ -11,7 +11,7 @@ use super::node::{AppendedOperation, DeferredOperation, Expression, ExpressionWe
 use crate::op::{Family, Op};
 
 /// Initial capacity of the list of operations that are appended to a deferred array's node ([`AppendedOperation`]).
-const APPENDED_OPERATIONS_CAPACITY: usize = 10;
+const INITIAL_APPENDED_CAPACITY: usize = 10;
 
 /// Returns whether `op` can be appended to a node, and can have operations appended to its own node. This holds if every device computes
 /// `op` as a step of a program.
@@ -52,7 +52,7 @@ pub(super) fn append_operation(operation: DeferredOperation, args: &mut [Operand
     let inner = Arc::get_mut(&mut array.0)?;
     let Ok(Some(Expression::Elementwise { then, .. })) = inner.expr.get_mut() else { return None };
     if then.is_empty() {
-        then.reserve(APPENDED_OPERATIONS_CAPACITY);
+        then.reserve(INITIAL_APPENDED_CAPACITY);
     }
     then.push(AppendedOperation { operation, previous_result_index: index as u8, others: SmallVec::new() });
     let others = &mut then.last_mut()?.others; // filled in place, since operands are large to move

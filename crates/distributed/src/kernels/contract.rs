@@ -66,7 +66,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     };
     let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
     let product = array_over_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
-    let axis = axis_to_divide_sum(&product);
+    let axis = result_axis_to_divide(&product);
     let Some(sum) = ShardedBuffer::of(&product).map(|buffer| resolve_partial_along(buffer, axis)).transpose()?.flatten() else {
         return Ok(Outcome::Done([product].into_iter().collect()));
     };
@@ -78,7 +78,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
 
 /// Returns the axis along which ranks divide a sum of products: axis 0 of a large sum, unless a mesh axis already divides axis 0. Returns
 /// `None` for a small sum, which is replicated.
-fn axis_to_divide_sum(product: &StoredArray) -> Option<usize> {
+fn result_axis_to_divide(product: &StoredArray) -> Option<usize> {
     let buffer = ShardedBuffer::of(product)?;
     let is_divided = (0..buffer.mesh.shape().len()).any(|m| buffer.distribution.sharded_axis(m) == Some(0));
     let is_large = product.nbytes() >= MIN_DIVIDED_SUM_BYTES && buffer.distribution.shape.first().is_some_and(|&n| n >= buffer.mesh.size());

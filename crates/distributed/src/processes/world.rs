@@ -272,13 +272,13 @@ impl World {
     fn read_control_until_closed(&self, n: usize, control: &TcpStream) {
         let peer = &self.peers[n];
         let mut keep_waiting = |_| Ok(());
-        while self.read_frame(peer, control, &mut keep_waiting).is_some() {}
+        while self.handle_next_frame(peer, control, &mut keep_waiting).is_some() {}
         peer.is_closed.store(true, Ordering::Release);
         self.signal();
     }
 
     /// Reads one frame. Returns `None` at the end of the connection, or for an invalid frame.
-    fn read_frame(&self, peer: &Peer, control: &TcpStream, keep_waiting: KeepWaiting) -> Option<()> {
+    fn handle_next_frame(&self, peer: &Peer, control: &TcpStream, keep_waiting: KeepWaiting) -> Option<()> {
         let mut kind = [0];
         read_full(control, &mut kind, keep_waiting).ok()?;
         match kind[0] {

@@ -383,6 +383,6 @@ fn invalid_arguments_are_errors() -> Result<()> {
     assert!(Mesh::loopback(0).is_err() && Mesh::loopback_grid(&[]).is_err() && Mesh::devices(&[]).is_err());
     assert!(Mesh::loopback(usize::MAX).is_err() && Mesh::loopback_grid(&[usize::MAX, 3]).is_err());
     assert!(Mesh::devices(&[mesh.device()]).is_err());
-    assert!(Mesh::grid_of_devices(&[2, 2], &[Device::CPU]).is_err());
+    assert!(Mesh::grid_over_devices(&[2, 2], &[Device::CPU]).is_err());
     Ok(())
 }

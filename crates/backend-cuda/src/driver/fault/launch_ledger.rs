@@ -211,7 +211,7 @@ impl Context {
         buffers: impl Iterator<Item = &'a DeviceBuffer>,
     ) -> Result<()> {
         let mut inputs = LaunchErrorWords::new();
-        buffers.for_each(|buffer| buffer.launch_dependencies().merge_into(&mut inputs));
+        buffers.for_each(|buffer| buffer.buffer_error_words().merge_into(&mut inputs));
         let ledger = self.ledger()?;
         if let Some(fault) = error_word.prepare_relaunch(inputs) {
             ledger.record_fault(fault);

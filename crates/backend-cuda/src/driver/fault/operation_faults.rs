@@ -58,19 +58,19 @@ impl DeviceBuffer {
     #[inline]
     pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
         let mut error_words = LaunchErrorWords::new();
-        inputs.for_each(|input| input.launch_dependencies().merge_into(&mut error_words));
+        inputs.for_each(|input| input.buffer_error_words().merge_into(&mut error_words));
         error_words.extend(take_prepared_error_word());
         for output in outputs {
-            output.launch_dependencies().add_error_words(&error_words);
+            output.buffer_error_words().add_error_words(&error_words);
             if let Some(error_word) = output.graph_error_word() {
-                output.launch_dependencies().add_error_words(from_ref(error_word));
+                output.buffer_error_words().add_error_words(from_ref(error_word));
             }
         }
     }
 
     /// Returns an error if a launch that the buffer's values depend on has faulted. The work that computed the values must have ended.
     pub(in crate::driver) fn check_faults(&self) -> Result<()> {
-        let Some((error_word, fault)) = self.launch_dependencies().find_fault() else { return Ok(()) };
+        let Some((error_word, fault)) = self.buffer_error_words().find_fault() else { return Ok(()) };
         let faults = self.context().fault_tracker();
         // The returned error reports the fault, so the ledgers of this thread and of ended threads must not report the fault again.
         faults

@@ -2,8 +2,8 @@ use std::slice::from_ref;
 use std::sync::{Arc, Mutex};
 
 use super::INDEX_OUT_OF_BOUNDS;
+use super::buffer_error_words::BufferErrorWords;
 use super::error_word::{ErrorWord, FreeErrorWords, LaunchErrorWord, LaunchErrorWords, lock};
-use super::launch_dependencies::LaunchDependencies;
 use super::launch_ledger::{FaultTracker, LaunchLedger, PREPARED_LAUNCH};
 use super::with_own_error_word;
 use crate::error::{CudaError, Result};
@@ -35,7 +35,7 @@ fn reported_value(result: Result<()>) -> Option<i64> {
 }
 
 /// Returns the invalid value of the fault that a reader with these dependencies finds, if any.
-fn found(dependencies: &LaunchDependencies) -> Option<i64> {
+fn found(dependencies: &BufferErrorWords) -> Option<i64> {
     dependencies.find_fault().map(|(_, fault)| fault.value)
 }
 
@@ -61,7 +61,7 @@ fn every_reader_of_dependent_values_is_told_every_time() {
     let (bad, good) = (error_word(&free, false), error_word(&free, false));
     mine.add_launch(0, &bad);
     mine.add_launch(0, &good);
-    let (array, sum, apart) = (LaunchDependencies::default(), LaunchDependencies::default(), LaunchDependencies::default());
+    let (array, sum, apart) = (BufferErrorWords::default(), BufferErrorWords::default(), BufferErrorWords::default());
     array.add_error_words(from_ref(&bad));
     apart.add_error_words(from_ref(&good));
     let mut error_words = LaunchErrorWords::new();
@@ -136,7 +136,7 @@ fn faults_of_threads_that_ended_are_kept() {
 fn a_graph_is_sound_again_after_its_next_launch() {
     let free = free_words();
     let (mine, graph, input) = (LaunchLedger::default(), error_word(&free, true), error_word(&free, false));
-    let output = LaunchDependencies::default();
+    let output = BufferErrorWords::default();
     output.add_error_words(from_ref(&graph));
     assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()), None);
     mine.add_launch(0, &graph);
@@ -163,7 +163,7 @@ fn a_graph_is_sound_again_after_its_next_launch() {
 fn copies_replace_what_they_overwrite() {
     let free = free_words();
     let (bad, good) = (error_word(&free, false), error_word(&free, false));
-    let (from, to) = (LaunchDependencies::default(), LaunchDependencies::default());
+    let (from, to) = (BufferErrorWords::default(), BufferErrorWords::default());
     from.add_error_words(from_ref(&bad));
     write(&bad, 3);
     to.add_error_words(&[good]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::memory_state::AnyFence;
 use crate::driver::Context;
-use crate::driver::fault::{LaunchDependencies, LaunchErrorWord};
+use crate::driver::fault::{BufferErrorWords, LaunchErrorWord};
 use crate::driver::free_blocks::Block;
 use crate::driver::stream_mark::StreamMark;
 use crate::driver::stream_order::{StreamUses, stream_bit, stream_numbers};
@@ -29,7 +29,7 @@ pub struct DeviceBuffer {
     /// The owner of the memory if another library allocated it. `None` for memory that this crate allocated.
     library: Option<Arc<dyn Any + Send + Sync>>,
     /// The launches that the buffer's values depend on, for reports of their faults.
-    launch_dependencies: LaunchDependencies,
+    buffer_error_words: BufferErrorWords,
 }
 
 /// A captured graph that owns the memory of buffers.
@@ -63,7 +63,7 @@ impl Context {
             uses: StreamUses::new(home),
             graph: None,
             library: None,
-            launch_dependencies: LaunchDependencies::default(),
+            buffer_error_words: BufferErrorWords::default(),
         })
     }
 }
@@ -88,7 +88,7 @@ impl DeviceBuffer {
             uses: StreamUses::new(home),
             graph,
             library: None,
-            launch_dependencies: LaunchDependencies::default(),
+            buffer_error_words: BufferErrorWords::default(),
         }
     }
 
@@ -111,7 +111,7 @@ impl DeviceBuffer {
             uses,
             graph: None,
             library: Some(owner),
-            launch_dependencies: LaunchDependencies::default(),
+            buffer_error_words: BufferErrorWords::default(),
         }
     }
 
@@ -171,14 +171,14 @@ impl DeviceBuffer {
     fn order_access(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {
             None if stream < FIRST_CAPTURE_ID && self.bytes > 0 => order(&self.uses, stream, &self.context),
-            _ => self.order_graph_access(stream, order),
+            _ => self.order_access_with_graph(stream, order),
         }
     }
 
     /// Orders an access by captured work, or an access to memory that a graph owns. Within one capture, the stream of the capture orders
     /// the work.
     #[cold]
-    fn order_graph_access(&self, stream: u32, order: OrderAccess) -> Result<()> {
+    fn order_access_with_graph(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {
             Some(GraphBlock { graph, .. }) if graph.is_captured_on(stream) => Ok(()),
             Some(GraphBlock { memory, graph }) => graph.check_has_values().and_then(|()| memory.order_access(stream, order)),
@@ -227,13 +227,13 @@ impl DeviceBuffer {
     }
 
     /// Returns the launches that the buffer's values depend on.
-    pub(in crate::driver) fn launch_dependencies(&self) -> &LaunchDependencies {
-        &self.launch_dependencies
+    pub(in crate::driver) fn buffer_error_words(&self) -> &BufferErrorWords {
+        &self.buffer_error_words
     }
 
     /// Records a copy of values from `source` into this buffer. `is_whole` states that the copy overwrites all values of this buffer.
     pub(super) fn record_copy_from(&self, source: &DeviceBuffer, is_whole: bool) {
-        self.launch_dependencies.record_copy_from(&source.launch_dependencies, is_whole);
+        self.buffer_error_words.record_copy_from(&source.buffer_error_words, is_whole);
     }
 
     /// Returns the context of the buffer's device.

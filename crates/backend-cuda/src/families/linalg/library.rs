@@ -308,7 +308,7 @@ impl LibraryCall<'_> {
     }
 
     /// Returns a device array with the address of each matrix.
-    fn addresses(&self, matrices: &MatrixStack) -> Result<MatrixStack> {
+    fn matrix_addresses(&self, matrices: &MatrixStack) -> Result<MatrixStack> {
         let array = self.scratch(1, 8)?;
         let (out, start, step) = (array.start(), matrices.start(), matrices.step);
         let mut args = Args::new();
@@ -334,7 +334,7 @@ impl LibraryCall<'_> {
         let [_, n, _] = self.extents();
         let factors = self.copy_input(0, MemoryOrder::Rows)?;
         if self.batched {
-            let (addresses, pivots) = (self.addresses(&factors)?, self.scratch(n, 4)?);
+            let (addresses, pivots) = (self.matrix_addresses(&factors)?, self.scratch(n, 4)?);
             let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, &pivots)?);
             // SAFETY: `addresses` has the address of each matrix (n, n). `pivots` and `info` have n numbers and one status for each matrix.
             unsafe { blas.lu_batched(&lu, info.start()) }.with_call_context(self.call)?;
@@ -384,7 +384,7 @@ impl LibraryCall<'_> {
         info: &MatrixStack,
     ) -> Result<()> {
         if self.batched {
-            let (addresses, right) = (self.addresses(factors)?, self.addresses(x)?);
+            let (addresses, right) = (self.matrix_addresses(factors)?, self.matrix_addresses(x)?);
             let (blas, lu) = (self.context.blas().with_call_context(self.call)?, self.batched_lu(&addresses, pivots)?);
             // SAFETY: `addresses` and `right` have the addresses of the factors (n, n) and the right-hand sides (n, k).
             return unsafe { blas.lu_solve_batched(&lu, form, self.problem.k, right.start()) }.with_call_context(self.call);
@@ -402,7 +402,7 @@ impl LibraryCall<'_> {
         let (out, info) = (self.output(0, n * n), self.allocate_infos()?);
         self.copy(&self.call.inputs[0], MemoryOrder::Rows, &out)?;
         self.make_diagonal_real(&out)?;
-        let (addresses, count) = (self.addresses(&out)?, self.batch_size()?);
+        let (addresses, count) = (self.matrix_addresses(&out)?, self.batch_size()?);
         // The lower triangle of a row-major matrix is the upper triangle of a column-major one.
         let lower = triangle == Triangle::Lower;
         // SAFETY: `addresses` holds the device address of each matrix (n, n), and `info` has a status for each.

@@ -25,7 +25,7 @@ impl LoopPlan {
         };
         let (shape, size) = (last.shape(), last.size());
         if operands.iter().all(|l| l.is_c_contiguous()) {
-            return LoopPlan::flat_loop(operands.len(), size);
+            return LoopPlan::new_flat(operands.len(), size);
         }
         let mut order: Dims = (0..shape.len()).filter(|&a| shape[a] != 1).collect();
         order.sort_by_key(|&a| std::cmp::Reverse(last.strides()[a].unsigned_abs()));
@@ -37,7 +37,7 @@ impl LoopPlan {
     }
 
     /// Returns the plan of a one-axis loop over `size` elements, for `operands` C-contiguous operands.
-    pub fn flat_loop(operands: usize, size: usize) -> LoopPlan {
+    pub fn new_flat(operands: usize, size: usize) -> LoopPlan {
         let axes = usize::from(size != 1);
         let dims = Dims::from_buf_and_len([size; 6], axes);
         let mut strides = SmallVec::new();

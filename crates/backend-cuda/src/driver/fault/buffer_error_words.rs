@@ -7,13 +7,13 @@ use super::error_word::{LaunchErrorWord, LaunchErrorWords, ReportedFault, lock, 
 
 /// The error words of launches that the values of a buffer depend on and that may have faulted.
 #[derive(Debug, Default)]
-pub(in crate::driver) struct LaunchDependencies {
+pub(in crate::driver) struct BufferErrorWords {
     /// Whether `error_words` has entries. Can be read without locking `error_words`.
     has_entries: AtomicBool,
     error_words: Mutex<LaunchErrorWords>,
 }
 
-impl LaunchDependencies {
+impl BufferErrorWords {
     pub(super) fn is_empty(&self) -> bool {
         !self.has_entries.load(Ordering::Acquire)
     }
@@ -65,7 +65,7 @@ impl LaunchDependencies {
 
     /// Records a copy into this buffer: its values now depend on the launches in `source`, the dependencies of the copied buffer.
     /// `is_whole` states that the copy overwrites all values of this buffer.
-    pub(in crate::driver) fn record_copy_from(&self, source: &LaunchDependencies, is_whole: bool) {
+    pub(in crate::driver) fn record_copy_from(&self, source: &BufferErrorWords, is_whole: bool) {
         let mut error_words = LaunchErrorWords::new();
         source.merge_into(&mut error_words);
         if is_whole { self.replace_error_words(error_words) } else { self.add_error_words(&error_words) }
