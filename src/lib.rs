@@ -331,12 +331,12 @@ pub use cuprum_backend_cutensor as backend_cutensor;
 /// User-defined CUDA kernels: source, machine code, and launches with checked arguments. See `docs/own-kernels.md` and
 /// [`RawKernel`](cuda::RawKernel).
 ///
-/// Also device memory that other libraries share with arrays: [`DevicePointer`](cuda::DevicePointer),
+/// Also device memory that other libraries share with arrays: [`SharedPointer`](cuda::SharedPointer),
 /// [`from_device_pointer`](cuda::from_device_pointer), and [`cudarc`](cuda::cudarc)'s slices. See `docs/dlpack.md`.
 #[cfg(feature = "cuda")]
 pub mod cuda {
     pub use cuprum_backend_cuda::interop::{
-        DevicePointer, ForeignStream, SharedSlice, from_cuda_slice, from_device_pointer, raw_stream, wrap_device_memory,
+        ForeignStream, SharedPointer, SharedSlice, from_cuda_slice, from_device_pointer, raw_stream, wrap_device_memory,
     };
     pub use cuprum_backend_cuda::user_kernels::{
         Arg, ElementwiseKernel, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource, ReductionDefinition,

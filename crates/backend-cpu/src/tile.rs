@@ -256,7 +256,12 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         self.prepare_inputs(start, len);
         let CompiledProgram { program, nest, schedule, .. } = self.compiled;
         let inputs = tile_inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
-        schedule.run_tile(program, &nest.inputs, &mut TileSlices { len, row: self.row, inputs: &inputs, outputs: &mut [] }, &mut self.blocks);
+        schedule.run_tile(
+            program,
+            &nest.inputs,
+            &mut TileSlices { len, row: self.row, inputs: &inputs, outputs: &mut [] },
+            &mut self.blocks,
+        );
         schedule.first_result(&inputs, self.blocks.all_scratch_blocks(), len)
     }
 

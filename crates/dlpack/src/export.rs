@@ -135,7 +135,7 @@ fn unshared_elements(mut array: NdArray) -> Result<StoredArray> {
 enum Exported {
     Host(StoredArray),
     #[cfg(feature = "cuda")]
-    Cuda(cuprum_backend_cuda::interop::DevicePointer),
+    Cuda(cuprum_backend_cuda::interop::SharedPointer),
 }
 
 impl Exported {
@@ -148,11 +148,11 @@ impl Exported {
         dlpack_device(device)?;
         #[cfg(feature = "cuda")]
         {
-            use cuprum_backend_cuda::interop::DevicePointer;
+            use cuprum_backend_cuda::interop::SharedPointer;
             let array = NdArray::from(array);
             let pointer = match writable {
-                true => DevicePointer::for_writing(array, stream.foreign_stream())?,
-                false => DevicePointer::new(&array, stream.foreign_stream())?,
+                true => SharedPointer::for_writing(array, stream.foreign_stream())?,
+                false => SharedPointer::new(&array, stream.foreign_stream())?,
             };
             Ok(Exported::Cuda(pointer.may_outlive_stream()))
         }

@@ -9,9 +9,9 @@ use cuprum_core::dtype::Element;
 use cuprum_core::layout::checked_size;
 use cuprum_core::{Device, DeviceKind, Error, IntoShape, NdArray, Result};
 
-use super::device_pointer::DevicePointer;
 use super::foreign_array::from_device_pointer;
 use super::foreign_stream::ForeignStream;
+use super::shared_pointer::SharedPointer;
 use crate::device;
 
 /// Returns the slice's memory as an array of the given shape, in C order and without a copy.
@@ -71,7 +71,7 @@ pub struct SharedSlice<T> {
     slice: ManuallyDrop<CudaSlice<T>>,
     /// Dropping this field orders the reuse of the memory after the work on the stream. The field precedes `_stream`, so that it is dropped
     /// while the stream exists.
-    _pointer: DevicePointer,
+    _pointer: SharedPointer,
     _stream: Arc<CudaStream>,
 }
 
@@ -92,7 +92,7 @@ impl<T: Element> SharedSlice<T> {
         check_context(OP, device::cuda_context(OP, array.device())?.device(), stream)?;
         // SAFETY: the returned `SharedSlice` keeps `stream` alive until `pointer` has been dropped.
         let foreign = unsafe { ForeignStream::from_raw(stream.cu_stream()) };
-        let pointer = DevicePointer::new(array, Some(foreign))?;
+        let pointer = SharedPointer::new(array, Some(foreign))?;
         // SAFETY: `pointer` keeps `array.size()` elements of type `T` alive at this address. The slice is leaked on drop, never freed.
         let slice = unsafe { stream.upgrade_device_ptr::<T>(pointer.address(), array.size()) };
         Ok(SharedSlice { slice: ManuallyDrop::new(slice), _pointer: pointer, _stream: stream.clone() })

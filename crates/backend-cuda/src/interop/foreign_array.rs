@@ -51,12 +51,12 @@ pub unsafe fn wrap_device_memory(
 ///
 /// # Examples
 /// ```no_run
-/// use cuprum_backend_cuda::interop::{DevicePointer, ForeignStream, from_device_pointer};
+/// use cuprum_backend_cuda::interop::{SharedPointer, ForeignStream, from_device_pointer};
 /// use cuprum_core::{DType, Device, ones};
 /// # fn main() -> cuprum_core::Result<()> {
 /// # let device = Device::parse("cuda")?;
 /// // Memory that "another library" has filled on the default stream.
-/// let theirs = DevicePointer::new(&ones((2, 3), DType::F32)?, Some(ForeignStream::LEGACY_DEFAULT))?;
+/// let theirs = SharedPointer::new(&ones((2, 3), DType::F32)?, Some(ForeignStream::LEGACY_DEFAULT))?;
 /// let address = theirs.address();
 /// // SAFETY: the guard keeps six float32 alive, and nothing writes to them.
 /// let ours = unsafe { from_device_pointer(device, address, DType::F32, (2, 3), Box::new(theirs), Some(ForeignStream::LEGACY_DEFAULT)) }?;

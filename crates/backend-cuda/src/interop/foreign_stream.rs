@@ -21,7 +21,7 @@ impl ForeignStream {
     ///
     /// # Safety
     /// The stream is of the primary context of the device with which the value is used. It exists as long as the value and every
-    /// [`DevicePointer`](super::DevicePointer) made with it.
+    /// [`SharedPointer`](super::SharedPointer) made with it.
     pub unsafe fn from_raw(handle: sys::CUstream) -> ForeignStream {
         match handle as usize {
             0 => ForeignStream::LEGACY_DEFAULT,

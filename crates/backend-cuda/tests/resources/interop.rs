@@ -8,7 +8,7 @@ use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DriverError}
 use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::cudarc;
 use cuprum_backend_cuda::device::{self, CudaBuffer};
-use cuprum_backend_cuda::interop::{DevicePointer, ForeignStream, SharedSlice, from_cuda_slice, from_device_pointer, raw_stream};
+use cuprum_backend_cuda::interop::{ForeignStream, SharedPointer, SharedSlice, from_cuda_slice, from_device_pointer, raw_stream};
 use cuprum_core::{DType, Device, Error, Graph, NdArray, Result, Stream, arange, full, ones, s};
 
 use crate::on_device;
@@ -205,7 +205,7 @@ fn readers_get_the_address_and_memory_waits_for_them() {
             // The array is computed behind slow work, which the library's stream waits for.
             let slow = cuprum_core::matmul(&big, &big)?.index(s![0, 0])?;
             let a = (full(N, 1.0, DType::F32)? + slow).eval()?.clone(); // 4001
-            let pointer = DevicePointer::new(&a, Some(library.foreign()))?;
+            let pointer = SharedPointer::new(&a, Some(library.foreign()))?;
             assert_eq!((pointer.address(), pointer.layout().shape()), (address(&a)?, &[N][..]));
             // SAFETY: the address has N float32 until the pointer is dropped. The slice is leaked.
             let view = unsafe { library.stream.upgrade_device_ptr::<f32>(pointer.address(), N) };
@@ -219,10 +219,10 @@ fn readers_get_the_address_and_memory_waits_for_them() {
         // Views have the address of their first element; without a stream, the drop waits on the host.
         let a = arange(0, 100, 1)?.astype(DType::F32)?.eval()?.clone();
         let view = a.index(s![10..;-1])?;
-        let pointer = DevicePointer::new(&view, None)?;
+        let pointer = SharedPointer::new(&view, None)?;
         assert_eq!((pointer.address(), pointer.layout().strides()), (address(&a)? + 40, &[-1][..]));
         // The per-thread default stream is another one on another thread, which therefore waits for the device.
-        let pointer = DevicePointer::new(&a, Some(ForeignStream::PER_THREAD_DEFAULT))?;
+        let pointer = SharedPointer::new(&a, Some(ForeignStream::PER_THREAD_DEFAULT))?;
         std::thread::scope(|s| s.spawn(|| drop(pointer)).join().unwrap());
         Ok(())
     });
@@ -233,11 +233,11 @@ fn writers_get_memory_of_their_own() {
     on_device(|device| {
         let mut library = Library::new()?;
         let a = full(N, 3.0, DType::F32)?.eval()?.clone();
-        let shared = DevicePointer::for_writing(a.clone(), Some(library.foreign()))?;
+        let shared = SharedPointer::for_writing(a.clone(), Some(library.foreign()))?;
         assert_ne!(shared.address(), address(&a)?);
         let unique = full(N, 3.0, DType::F32)?.eval()?.clone();
         let place = address(&unique)?;
-        let pointer = DevicePointer::for_writing(unique, Some(library.foreign()))?;
+        let pointer = SharedPointer::for_writing(unique, Some(library.foreign()))?;
         assert_eq!(pointer.address(), place);
         // SAFETY: the address has N float32 until the pointer is dropped. The slice is leaked.
         let mut view = unsafe { library.stream.upgrade_device_ptr::<f32>(place, N) };
@@ -300,7 +300,7 @@ fn other_addresses_are_refused() {
         let a = ones(4, DType::F32)?.eval()?.clone();
         Graph::capture(|| {
             assert!(take(device, address(&a)?).is_err_and(|e| e.contains("captured")));
-            assert!(DevicePointer::new(&a, None).is_err_and(|e| e.to_string().contains("captured")));
+            assert!(SharedPointer::new(&a, None).is_err_and(|e| e.to_string().contains("captured")));
             Ok(&a + 1.0f32)
         })?;
         let buffer = a.stored()?.buffer().clone();

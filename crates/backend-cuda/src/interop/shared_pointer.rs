@@ -13,24 +13,24 @@ use crate::driver::ForeignAccess;
 /// The device address of an array's elements, for work of another library.
 ///
 /// The array stays alive until the value is dropped. The other library may only read the elements, because other arrays may share the
-/// memory. [`DevicePointer::for_writing`] permits writes. Dropping the value orders the reuse of the memory after all work queued so far on
+/// memory. [`SharedPointer::for_writing`] permits writes. Dropping the value orders the reuse of the memory after all work queued so far on
 /// the stream, without blocking the host. With [`ForeignStream::PER_THREAD_DEFAULT`], dropping the value on another thread blocks until all
 /// work of the device has ended.
 ///
 /// # Examples
 /// ```no_run
-/// use cuprum_backend_cuda::interop::{DevicePointer, ForeignStream};
+/// use cuprum_backend_cuda::interop::{SharedPointer, ForeignStream};
 /// use cuprum_core::{DType, ones};
 /// # fn main() -> cuprum_core::Result<()> {
 /// let a = ones((2, 3), DType::F32)?; // on a CUDA device
-/// let pointer = DevicePointer::new(&a, Some(ForeignStream::LEGACY_DEFAULT))?;
+/// let pointer = SharedPointer::new(&a, Some(ForeignStream::LEGACY_DEFAULT))?;
 /// // Work of another library on the default stream reads 6 float32 at this address.
 /// println!("{:#x} {:?}", pointer.address(), pointer.layout().strides());
 /// drop(pointer); // after that work is queued
 /// # Ok(())
 /// # }
 /// ```
-pub struct DevicePointer {
+pub struct SharedPointer {
     array: StoredArray,
     access: ForeignAccess,
     release: ReleaseOrder,
@@ -54,7 +54,7 @@ fn thread_number() -> u64 {
     NUMBER.with(|number| *number)
 }
 
-impl DevicePointer {
+impl SharedPointer {
     /// Evaluates `array` and makes `stream` wait on the device for the work that computes `array`.
     ///
     /// If `stream` is `None`, no stream waits: the caller orders its work after this thread's current stream
@@ -63,28 +63,28 @@ impl DevicePointer {
     /// # Errors
     /// Errors of the evaluation. [`Error::Device`](cuprum_core::Error::Device) if the array is not on a CUDA device.
     /// [`Error::Backend`](cuprum_core::Error::Backend) during a capture.
-    pub fn new(array: &NdArray, stream: Option<ForeignStream>) -> Result<DevicePointer> {
-        DevicePointer::lend_to_stream(array.stored()?, stream, ForeignAccess::Read)
+    pub fn new(array: &NdArray, stream: Option<ForeignStream>) -> Result<SharedPointer> {
+        SharedPointer::lend_to_stream(array.stored()?, stream, ForeignAccess::Read)
     }
 
-    /// Like [`DevicePointer::new`], for work that also writes the elements. The array is copied first if its memory is shared, or belongs
+    /// Like [`SharedPointer::new`], for work that also writes the elements. The array is copied first if its memory is shared, or belongs
     /// to another library or a graph.
     ///
     /// The work may write until the value is dropped. `stream` waits on the device for every earlier use of the memory.
     ///
     /// # Errors
-    /// The errors of [`DevicePointer::new`], or too little memory for a copy.
-    pub fn for_writing(mut array: NdArray, stream: Option<ForeignStream>) -> Result<DevicePointer> {
+    /// The errors of [`SharedPointer::new`], or too little memory for a copy.
+    pub fn for_writing(mut array: NdArray, stream: Option<ForeignStream>) -> Result<SharedPointer> {
         array.make_unique()?;
         if !array.stored()?.buffer().is_writable() {
             array = array.copy()?;
         }
         let stored = array.stored()?;
         drop(array);
-        DevicePointer::lend_to_stream(stored, stream, ForeignAccess::Write)
+        SharedPointer::lend_to_stream(stored, stream, ForeignAccess::Write)
     }
 
-    fn lend_to_stream(array: StoredArray, stream: Option<ForeignStream>, access: ForeignAccess) -> Result<DevicePointer> {
+    fn lend_to_stream(array: StoredArray, stream: Option<ForeignStream>, access: ForeignAccess) -> Result<SharedPointer> {
         let memory = device::memory_to_read(&array)?.memory();
         // SAFETY: `ForeignStream::from_raw` requires that the stream exists while the `ForeignStream` is in use.
         let lent = unsafe { memory.lend_to_stream(stream.map(ForeignStream::raw), access) };
@@ -94,13 +94,13 @@ impl DevicePointer {
             Some(ForeignStream::PER_THREAD_DEFAULT) => ReleaseOrder::ThreadDefault(thread_number()),
             Some(stream) => ReleaseOrder::Stream(stream),
         };
-        Ok(DevicePointer { array, access, release })
+        Ok(SharedPointer { array, access, release })
     }
 
     /// Declares that the stream may be destroyed before this value is dropped.
     ///
     /// Dropping the value then blocks until all work of the device has ended, unless the stream is the legacy default stream.
-    pub fn may_outlive_stream(mut self) -> DevicePointer {
+    pub fn may_outlive_stream(mut self) -> SharedPointer {
         if !matches!(self.release, ReleaseOrder::Stream(ForeignStream::LEGACY_DEFAULT)) {
             self.release = ReleaseOrder::Context;
         }
@@ -128,13 +128,13 @@ impl DevicePointer {
     }
 }
 
-impl fmt::Debug for DevicePointer {
+impl fmt::Debug for SharedPointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DevicePointer({:#x}, {} {})", self.address(), self.array.dtype(), shape_text(self.array.shape()))
+        write!(f, "SharedPointer({:#x}, {} {})", self.address(), self.array.dtype(), shape_text(self.array.shape()))
     }
 }
 
-impl Drop for DevicePointer {
+impl Drop for SharedPointer {
     fn drop(&mut self) {
         let Some(memory) = self.buffer().map(CudaBuffer::memory) else { return };
         let stream = match self.release {
@@ -143,7 +143,7 @@ impl Drop for DevicePointer {
             ReleaseOrder::Context => None,
         };
         let ordered = match stream {
-            // SAFETY: `ForeignStream::from_raw` requires that the stream exists until this `DevicePointer` is dropped.
+            // SAFETY: `ForeignStream::from_raw` requires that the stream exists until this `SharedPointer` is dropped.
             Some(stream) => unsafe { memory.release_after(stream.raw(), self.access) },
             None => memory.wait_for_libraries(),
         };
