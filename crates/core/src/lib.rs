@@ -62,12 +62,13 @@ pub use op::{Capability, Family, Op};
 pub use ops::AxisIter;
 pub use ops::bin_rules::BinRule;
 pub use ops::contract::{dot, inner, matmul, outer, tensordot, trace, vdot};
-pub use ops::creation::{arange, arange_as, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like};
+pub use ops::creation::{arange, arange_as, empty, empty_like, eye, full, full_like, ones, ones_like, zeros, zeros_like};
 pub use ops::einsum::{EinsumPath, einsum, einsum_path};
 pub use ops::elementwise::*;
 pub use ops::histogram::{Bins, bincount, histogram, histogram_bin_edges};
 pub use ops::index::{IndexItem, IntoIndex};
 pub use ops::indexing::take;
+pub use ops::linspace::linspace;
 pub use ops::manipulation::{assemble, concat, copy, stack};
 pub use ops::random;
 pub use ops::reduce::{

@@ -20,6 +20,7 @@ pub mod index;
 pub mod indexing;
 mod iteration;
 pub mod linalg;
+pub mod linspace;
 pub mod manipulation;
 mod nested_lists;
 mod op_table;

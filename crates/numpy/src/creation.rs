@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use cuprum_core::function::{FromArgs, IntoValue, create_from_args};
 use cuprum_core::layout::{MAX_NDIM, checked_size};
+use cuprum_core::ops::linspace::linspace_of_arrays;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     DType, Device, Error, Item, NdArray, Operand, Result, add, axis, broadcast_to, concat, divide, equal, expand_dims, eye, flip,
-    greater_equal, less, moveaxis, multiply, numpy, power, subtract, where_,
+    greater_equal, moveaxis, multiply, numpy, power, where_,
 };
 
 use crate::common::{array_on_device, filled, index_range_along, inexact_array_on, result_dtype, slice_axis, with_at_least_ndim};
@@ -48,7 +49,7 @@ fn asarray_from_args(args: &Args) -> Result<Value> {
 
 /// Returns `created`. If the argument `copy` is `False`, `created` must have the memory of the argument `name`.
 pub(crate) fn check_not_copied(args: &Args, name: &str, created: Value) -> Result<Value> {
-    if args.bool_or("copy", true)? {
+    if args.is_none("copy") || args.bool_or("copy", true)? {
         return Ok(created);
     }
     match (args.get(name), &created) {
@@ -67,8 +68,33 @@ pub(crate) fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
 
 fn array_from_args(args: &Args) -> Result<Value> {
     let ndmin = usize::try_from(args.int_or("ndmin", 0)?).map_err(|_| Error::value(args.op(), "ndmin must be >= 0"))?;
-    let created = create_from_args(args, || array_(&argument_as_array(args, "object")?, None, ndmin))?;
+    let ndmax = args.get("ndmax").map(|ndmax| ndmax.int(args.op())).transpose()?;
+    if let Some(ndmax) = ndmax {
+        check_ndmax(args, ndmin, ndmax)?;
+    }
+    let created = create_from_args(args, || {
+        let array = argument_as_array(args, "object")?;
+        // As in NumPy, an array may have more dimensions.
+        let is_limited = !matches!(args.get("object"), Some(Value::Array(_)));
+        match ndmax {
+            Some(ndmax) if is_limited && array.ndim() as i128 > ndmax => {
+                Err(Error::shape(args.op(), format!("a sequence has more dimensions than ndmax = {ndmax}"), &[array.shape()]))
+            }
+            _ => array_(&array, None, ndmin),
+        }
+    })?;
     check_not_copied(args, "object", created)
+}
+
+/// Returns an error if the argument `ndmax` of `array` is out of range or below `ndmin`.
+fn check_ndmax(args: &Args, ndmin: usize, ndmax: i128) -> Result<()> {
+    if !(0..=MAX_NDIM as i128).contains(&ndmax) {
+        return Err(Error::value(args.op(), format!("ndmax must be in the range [0, {MAX_NDIM}]")));
+    }
+    if ndmin as i128 > ndmax {
+        return Err(Error::value(args.op(), format!("ndmin must be <= ndmax ({ndmax})")));
+    }
+    Ok(())
 }
 
 /// Converts a number or an array to an array of at least `ndmin` dimensions, with a dtype if one is given (`numpy.array`).
@@ -344,31 +370,6 @@ pub fn vander(x: &NdArray, columns: impl Into<Option<usize>>, increasing: bool) 
     if increasing { Ok(powers) } else { flip(&powers, 1) }
 }
 
-/// Returns `num` evenly spaced samples between two arrays, along a new first axis, as `numpy.linspace` computes them.
-pub(crate) fn spaced_samples(start: &NdArray, stop: &NdArray, num: usize, endpoint: bool) -> Result<NdArray> {
-    let operands = [Operand::from(start), Operand::from(stop), Operand::from(0.0)];
-    let dtype = result_dtype(&operands);
-    let (start, stop) = (start.astype(dtype)?, stop.astype(dtype)?);
-    let delta = subtract(&stop, &start)?;
-    let number = index_range_along(start.device(), num, 0, delta.ndim() + 1)?.astype(dtype)?;
-    let parts = if endpoint { num.saturating_sub(1) } else { num };
-    let scaled = if parts > 0 {
-        let step = divide(&delta, parts)?;
-        // If any step underflows to zero, NumPy divides each sample number by the number of intervals before it multiplies by `stop -
-        // start`.
-        let underflows = equal(&step, 0)?.any(())?;
-        where_(underflows, multiply(divide(&number, parts)?, &delta)?, multiply(&number, &step)?)?
-    } else {
-        multiply(&number, &delta)?
-    };
-    let values = add(scaled, &start)?;
-    if endpoint && num > 1 {
-        where_(less(&index_range_along(start.device(), num, 0, values.ndim())?, num - 1)?, values, &stop)
-    } else {
-        Ok(values)
-    }
-}
-
 /// The spacing of samples: their number, whether the end is included, the dtype and the axis of the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Samples {
@@ -450,7 +451,7 @@ pub fn logspace(
     }
     let dtype = result_dtype(&[start.clone(), stop.clone(), Operand::from(0.0)]);
     let (start, stop) = (inexact_array_on(device, &start, dtype)?, inexact_array_on(device, &stop, dtype)?);
-    let exponents = self::spaced_samples(&start, &stop, spacing.num, spacing.endpoint)?;
+    let exponents = linspace_of_arrays(&start, &stop, spacing.num, spacing.endpoint)?;
     let values = power(base, moveaxis(&exponents, [0], [spacing.axis])?)?;
     spacing.dtype.map_or(Ok(values.clone()), |dtype| values.astype(dtype))
 }
@@ -491,7 +492,7 @@ pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("nu
     let (start, stop) = (start.astype(dtype)?, stop.astype(dtype)?);
     let sign = start.sign()?;
     let (first, last) = (divide(&start, &sign)?, divide(&stop, &sign)?);
-    let values = power(10.0, self::spaced_samples(&first.log10()?, &last.log10()?, spacing.num, spacing.endpoint)?)?.astype(dtype)?;
+    let values = power(10.0, linspace_of_arrays(&first.log10()?, &last.log10()?, spacing.num, spacing.endpoint)?)?.astype(dtype)?;
     // The first and last sample are replaced by the exact ends, because computing them by logarithm and power rounds.
     let number = index_range_along(device, spacing.num, 0, values.ndim())?;
     let mut exact = where_(equal(&number, 0)?, &first, &values)?;

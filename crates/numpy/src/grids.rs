@@ -2,7 +2,7 @@
 //! `mgrid[0:3]`.
 
 use cuprum_core::op::{ArgumentType, result_type};
-use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange_as, concat, multiply, stack};
+use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange_as, concat, linspace, multiply, stack};
 
 use crate::common::{arg_types, with_at_least_ndim};
 use crate::manipulation::broadcast_arrays;
@@ -182,6 +182,8 @@ fn parts_as_arrays(name: &'static str, parts: &[GridPart]) -> Result<Vec<NdArray
     for part in parts {
         operands.push(match part {
             GridPart::Operand(operand) => operand.clone(),
+            // NumPy computes `mgrid` and `r_` differently: the last value of `r_` is exactly `stop`.
+            GridPart::Range(GridRange { start, stop, step: Step::Count(count) }) => linspace(*start, *stop, *count)?.into(),
             GridPart::Range(range) => range.values(range.dtype())?.into(),
         });
     }

@@ -2,6 +2,7 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::layout::checked_size;
+use cuprum_core::ops::linspace::linspace_of_arrays;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     DType, Error, Kind, NdArray, Result, Scalar, assemble, axis as over_axis, broadcast_to, concat, flip, floor_divide, less, moveaxis,
@@ -9,7 +10,6 @@ use cuprum_core::{
 };
 
 use crate::common::{array_on_device, index_range, slice_axis};
-use crate::creation::spaced_samples;
 use crate::statistics::median;
 
 /// A value before and a value after each axis: one pair for all axes, or one for each.
@@ -371,7 +371,7 @@ impl PaddingSource {
             PaddingSource::Ramp(ends) => {
                 let ramp = |edge: &NdArray, end: Scalar, length: usize| {
                     let end = array_on_device(FUNCTION_NAME, part.device(), &end.into())?;
-                    let values = spaced_samples(&end, &edge.squeeze(axis)?, length, false)?;
+                    let values = linspace_of_arrays(&end, &edge.squeeze(axis)?, length, false)?;
                     let values = if part.dtype().is_int() { values.floor()? } else { values };
                     moveaxis(&values.astype(part.dtype())?, [0], [axis as isize])
                 };

@@ -7,8 +7,9 @@ use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::Operand;
+use crate::function::FromArgs;
 use crate::layout::broadcast_shapes;
-use crate::op::{ArgumentType, Op, result_type};
+use crate::op::{Op, result_type};
 use crate::ops::creation_options::create_from_args;
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
@@ -65,39 +66,14 @@ fn arange_from_args(args: &Args) -> Result<Value> {
         None => (Scalar::Int(0), args.scalar("start")?),
         Some(_) => (args.scalar("start")?, args.scalar("stop")?),
     };
-    let (step, dtype) = (args.scalar_or("step", 1)?, args.dtype("dtype")?);
+    let (step, dtype) = (args.get("step").map_or(Ok(1.into()), |_| args.scalar("step"))?, args.dtype("dtype")?);
     create_from_args(args, || arange_of_scalars(start, stop, step, dtype))
-}
-
-fn linspace_from_args(args: &Args) -> Result<Value> {
-    let num = args.int_or("num", 50)?;
-    let num = usize::try_from(num).map_err(|_| Error::value(LINSPACE.name(), format!("number of samples, {num}, must be non-negative")))?;
-    let natural = linspace_dtype(args)?;
-    let dtype = args.dtype("dtype")?.or(natural);
-    let (start, stop) = (args.scalar("start")?, args.scalar("stop")?);
-    let endpoint = args.bool_or("endpoint", true)?;
-    let samples = create_from_args(args, || linspace_of_scalars(start, stop, num, endpoint, dtype))?;
-    if !args.bool_or("retstep", false)? {
-        return Ok(samples);
-    }
-    let parts = if endpoint { num.saturating_sub(1) } else { num };
-    let step = match natural {
-        _ if parts == 0 => Scalar::Float(f64::NAN).into(),
-        None => linspace_step(start, stop, parts as f64).into(),
-        // As in NumPy, the distance and the step are rounded to the dtype of the ends.
-        Some(natural) => {
-            let round = |number: Scalar| Scalar::from_bytes(natural, &number.to_bytes(natural));
-            let distance = round(linspace_step(round(start), round(stop), 1.0));
-            NdArray::scalar_as(linspace_step(0.into(), distance, parts as f64), natural)?.into()
-        }
-    };
-    Ok(Value::tuple([samples, step]))
 }
 
 fn eye_from_args(args: &Args) -> Result<Value> {
     check_order_of_new_array(args)?;
     let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(EYE.name(), "negative dimensions are not allowed"));
-    let rows = args.int_or("N", 0)?;
+    let rows = FromArgs::from_args(args, "N")?;
     let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
     let (rows, dtype) = (extent(rows)?, dtype_argument_or(args, DType::F64)?);
     create_from_args(args, || eye(rows, columns, k, dtype))
@@ -145,21 +121,6 @@ fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dt
         return Err(refuse());
     }
     array.astype(dtype)?.squeeze(0..leading.len())?.broadcast_to(shape)?.copy()
-}
-
-/// Returns the result dtype of `linspace` if `start` or `stop` is a 0-d array; `None` for two numbers.
-fn linspace_dtype(args: &Args) -> Result<Option<DType>> {
-    let ends = [args.operand("start")?, args.operand("stop")?];
-    let mut any_array = false;
-    for end in &ends {
-        let Operand::Array(end) = end else { continue };
-        if end.ndim() > 0 {
-            return Err(Error::shape(LINSPACE.name(), "start and stop must be numbers or 0-d arrays", &[end.shape()]));
-        }
-        any_array = true;
-    }
-    let dtype = result_type(&[ends[0].arg_type(), ends[1].arg_type(), ArgumentType::Weak(Scalar::Float(0.0))]);
-    Ok(any_array.then_some(dtype))
 }
 
 /// Returns [`arange`] in `dtype`; for `None`, in the dtype that NumPy chooses for the three numbers.
@@ -280,7 +241,7 @@ fn python_number_to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
 }
 
 /// Returns the length of one of the `parts` equal intervals that divide the range from `start` to `stop`.
-fn linspace_step(start: Scalar, stop: Scalar, parts: f64) -> Scalar {
+pub(super) fn linspace_step(start: Scalar, stop: Scalar, parts: f64) -> Scalar {
     match (start, stop) {
         (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => Scalar::Complex((stop.as_complex() - start.as_complex()) / parts),
         _ => Scalar::Float((stop.as_f64() - start.as_f64()) / parts),
@@ -289,7 +250,7 @@ fn linspace_step(start: Scalar, stop: Scalar, parts: f64) -> Scalar {
 
 /// Returns `count` evenly spaced values from `start` to `stop`, which is excluded unless `endpoint`. The default dtype is float64 or
 /// complex128.
-fn linspace_of_scalars(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
+pub(super) fn linspace_of_scalars(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     let dtype = dtype.unwrap_or(if complex { DType::C128 } else { DType::F64 });
     // As in NumPy, the values are floored before they are converted to an integer dtype.
@@ -524,28 +485,6 @@ pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into
 /// ```
 pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
     arange_of_scalars(start.into(), stop.into(), step.into(), Some(dtype))
-}
-
-/// Returns `count` evenly spaced values from `start` to `stop`, both included (`numpy.linspace`).
-///
-/// The dtype is float64, or complex128 if an end is complex.
-///
-/// # Errors
-/// Too little memory.
-///
-/// # Examples
-/// ```
-/// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::linspace;
-/// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(linspace(0, 1, 5)?.to_vec::<f64>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
-/// # Ok(())
-/// # }
-/// ```
-#[numpy("linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None)", call = linspace_from_args)]
-pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
-    linspace_of_scalars(start.into(), stop.into(), count, true, None)
 }
 
 /// Returns a `rows` x `columns` array with ones where column = row + `k` and zeros elsewhere (`numpy.eye`).

@@ -152,7 +152,10 @@ impl Function {
             self.check_no_conversion(args, &casting)?;
         }
         let result = (self.call)(args)?;
-        let mask = args.get("where").filter(|mask| !matches!(mask, Value::Scalar(Scalar::Bool(true))));
+        // As in NumPy, an explicit `None` is false.
+        let none = Value::from(false);
+        let mask = if args.is_none("where") { Some(&none) } else { args.get("where") };
+        let mask = mask.filter(|mask| !matches!(mask, Value::Scalar(Scalar::Bool(true))));
         let mask = mask.map(|mask| mask.array(self.name)?.astype(DType::Bool)).transpose()?;
         let order = match args.value("order") {
             Some(Value::Str(order)) if ["K", "A", "C", "F"].contains(&order.as_str()) => order.clone(),
@@ -230,8 +233,8 @@ impl Function {
         // NumPy's logical functions take operands of any dtype.
         let converts = |op: &Op| op.name() != "ldexp" && op.arity() == types.len() && op.0.rule != Some(TypeRule::Logical);
         let rule = match self.name {
-            // Compositions of operations.
-            "logaddexp" | "logaddexp2" | "heaviside" | "frexp" | "modf" => Some(TypeRule::Float),
+            // Compositions of operations, and `signbit`, which NumPy computes in floats.
+            "logaddexp" | "logaddexp2" | "heaviside" | "frexp" | "modf" | "signbit" => Some(TypeRule::Float),
             "matmul" | "matvec" | "vecmat" => Some(TypeRule::Promote),
             "float_power" => {
                 types.push(ArgumentType::Array(DType::F64)); // the result is float64 or complex128
@@ -241,12 +244,21 @@ impl Function {
         };
         // The call itself reports operands without a common dtype.
         let Some(Ok(signature)) = rule.map(|rule| rule.resolve_dtypes(self.name, &types)) else { return Ok(()) };
-        // The rule 'no' ignores Python's ints, floats and complex numbers, and comparisons take every Python int, as in NumPy.
+        // NumPy compares int64 and uint64 without a conversion.
+        if rule == Some(TypeRule::Compare)
+            && let [ArgumentType::Array(DType::I64), ArgumentType::Array(DType::U64)]
+            | [ArgumentType::Array(DType::U64), ArgumentType::Array(DType::I64)] = types[..]
+        {
+            return Ok(());
+        }
+        // As in NumPy, the rule 'no' ignores Python's ints, floats and complex numbers unless they are the only operand, and comparisons
+        // take every Python int.
         let is_comparison_of_ints = rule == Some(TypeRule::Compare) && signature.args[0].is_int();
+        let checks_numbers = casting == "equiv" || count == 1;
         let dtype_of = |argument: &ArgumentType| match *argument {
             ArgumentType::Array(dtype) => Some(dtype),
             ArgumentType::Weak(Scalar::Bool(_)) => Some(DType::Bool),
-            ArgumentType::Weak(number) => (casting == "equiv" && !is_comparison_of_ints).then(|| number.default_dtype()),
+            ArgumentType::Weak(number) => (checks_numbers && !is_comparison_of_ints).then(|| number.default_dtype()),
         };
         for (from, to) in types.iter().zip(signature.args).take(count) {
             if let Some(from) = dtype_of(from)
@@ -395,6 +407,7 @@ from_value! {
     };
     bool: |value, op, name| match value {
         Value::Scalar(s) => Ok(s.as_bool()),
+        Value::Array(a) if a.ndim() == 0 => Ok(a.item()?.as_bool()),
         other => Err(type_error(op, name, "True or False", other)),
     };
     isize: |value, op, _name| value.index(op);

@@ -381,30 +381,44 @@ impl Args {
         }
     }
 
+    /// Returns an error if the parameter `name` was passed as `None`, although its default in the signature is another value.
+    pub(crate) fn reject_none(&self, name: &str) -> Result<()> {
+        let default = self.parameter_index(name).and_then(|index| self.parameters.list[index].default.as_ref());
+        match default {
+            None | Some(Value::None) => Ok(()),
+            Some(_) if self.is_none(name) => Err(Error::value(self.op, format!("'{name}' must not be None"))),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Returns the argument `name`, a number, or `default` if it is missing.
     ///
     /// # Errors
-    /// An argument of another type.
+    /// An argument of another type, or `None` unless the signature has this default.
     pub fn scalar_or(&self, name: &str, default: impl Into<Scalar>) -> Result<Scalar> {
+        self.reject_none(name)?;
         if self.get(name).is_some() { self.scalar(name) } else { Ok(default.into()) }
     }
 
     /// Returns the argument `name`, an int, or `default` if it is missing.
     ///
     /// # Errors
-    /// An argument of another type.
+    /// An argument of another type, or `None` unless the signature has this default.
     pub fn int_or(&self, name: &str, default: isize) -> Result<isize> {
+        self.reject_none(name)?;
         self.get(name).map_or(Ok(default), |v| v.index(self.op))
     }
 
-    /// Returns the argument `name`, a truth value, or `default` if it is missing.
+    /// Returns the argument `name`, a truth value, or `default` if it is missing. `None` is false, unless the signature has this default.
     ///
     /// # Errors
     /// An argument of another type.
     pub fn bool_or(&self, name: &str, default: bool) -> Result<bool> {
         match self.get(name) {
+            None if self.reject_none(name).is_err() => Ok(false),
             None => Ok(default),
             Some(Value::Scalar(s)) => Ok(s.as_bool()),
+            Some(Value::Array(a)) if a.ndim() == 0 => Ok(a.item()?.as_bool()),
             Some(other) => Err(Error::value(self.op, format!("'{name}' must be True or False, not {}", other.type_name()))),
         }
     }

@@ -114,7 +114,7 @@ fn roll_from_args(args: &Args) -> Result<Value> {
         }
         Some(Value::Array(shifts)) if shifts.ndim() == 1 => args.ints("shift")?.unwrap_or_default(),
         Some(shift) => vec![int(shift)?],
-        None => Vec::new(),
+        None => return Err(Error::value(args.op(), "'shift' must not be None")),
     };
     roll(&a, &shifts, Axes::from_args(args, "axis")?).map(Value::Array)
 }

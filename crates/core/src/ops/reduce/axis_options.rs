@@ -195,6 +195,7 @@ impl FromArgs for AxisOptions {
             return Err(Error::value(args.op(), "`kind` and keyword parameters can't be provided at the same time. Use only one of them."));
         }
         let correction = args.get("correction").map(|_| args.scalar("correction")).transpose()?;
+        args.reject_none("ddof")?;
         let ddof = args.get("ddof").map(|_| args.scalar("ddof")).transpose()?;
         if correction.is_some() && ddof.is_some_and(|ddof| ddof.as_bool()) {
             return Err(Error::value(args.op(), "ddof and correction can't be provided simultaneously."));
@@ -214,6 +215,8 @@ impl InitialAndMask {
     fn from_args(args: &Args) -> Result<Option<InitialAndMask>> {
         let initial = args.get("initial").map(|_| args.scalar("initial")).transpose()?;
         let mask = match args.get("where") {
+            // As in NumPy, an explicit `None` is false.
+            None if args.is_none("where") => Some(NdArray::scalar(false)?),
             None | Some(Value::Scalar(Scalar::Bool(true))) => None,
             Some(mask) => Some(mask.array(args.op())?.astype(DType::Bool)?),
         };
