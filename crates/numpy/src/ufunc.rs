@@ -3,7 +3,7 @@
 //! `numpy.subtract.reduce(a, axis=1)` is `ufunc::reduce(&a, 1, SUBTRACT)`. Operations with a dedicated reduction or scan use it, such as
 //! `sum` for `add`. In reductions and scans, the operation must have two arguments, and a result of their dtype.
 
-use cuprum_core::function::{FromArgs, Indices};
+use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::op::ArgumentType;
 pub use cuprum_core::ops::elementwise::{
@@ -221,6 +221,27 @@ fn signed_extents(shape: &[usize]) -> Vec<isize> {
     shape.iter().map(|&n| n as isize).collect()
 }
 
+/// Returns the argument `axis`. `None` is the only axis of a 1-D array.
+fn axis_argument(args: &Args, array: &NdArray) -> Result<isize> {
+    match (args.is_none("axis"), array.ndim()) {
+        (false, _) => FromArgs::from_args(args, "axis"),
+        (true, 0 | 1) => Ok(0),
+        (true, _) => Err(Error::value(args.op(), "does not allow multiple axes")),
+    }
+}
+
+fn accumulate_from_args(args: &Args) -> Result<Value> {
+    let array = args.array("array")?;
+    let (axis, dtype) = (axis_argument(args, &array)?, args.dtype("dtype")?);
+    accumulate(&array, axis, dtype, FromArgs::from_args(args, "ufunc")?).map(Value::Array)
+}
+
+fn reduceat_from_args(args: &Args) -> Result<Value> {
+    let array = args.array("array")?;
+    let (axis, dtype) = (axis_argument(args, &array)?, args.dtype("dtype")?);
+    reduceat(&array, &args.indices("indices")?, axis, dtype, FromArgs::from_args(args, "ufunc")?).map(Value::Array)
+}
+
 /// Maximum number of results that [`accumulate`] keeps as separate arrays.
 const MAX_SEPARATE_RESULTS: usize = 1 << 12;
 
@@ -247,7 +268,7 @@ const MAX_SEPARATE_RESULTS: usize = 1 << 12;
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ufunc.accumulate(array, axis=0, dtype=None, out=None, *, ufunc)")]
+#[numpy("ufunc.accumulate(array, axis=0, dtype=None, out=None, *, ufunc)", call = accumulate_from_args)]
 pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op) -> Result<NdArray> {
     let name = ufunc.name();
     if array.ndim() == 0 {
@@ -315,8 +336,8 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ufunc.reduceat(array, indices, axis=0, dtype=None, out=None, *, ufunc)")]
-pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op) -> Result<NdArray> {
+#[numpy("ufunc.reduceat(array, indices, axis=0, dtype=None, out=None, *, ufunc)", call = reduceat_from_args)]
+pub fn reduceat(array: &NdArray, indices: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op) -> Result<NdArray> {
     let name = ufunc.name();
     let axis = normalize_axis(name, axis, array.ndim())?;
     if indices.ndim() != 1 || !indices.dtype().is_int() {

@@ -136,10 +136,12 @@ enum EdgeKind {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", call = histogram_from_args)]
+#[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", differs = "real values only", call = histogram_from_args)]
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
     let bins = bins.into();
-    check_rule_without_weights(HISTOGRAM, &bins, weights.is_some())?;
+    if let Some(weights) = weights {
+        check_weights(HISTOGRAM, a, weights, &bins)?;
+    }
     let (edges, kind) = a.bin_edges(HISTOGRAM, bins)?;
     let counts = match weights {
         None => count_between_edges(a, &edges, kind)?,
@@ -153,9 +155,11 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
 }
 
 fn bin_edges_from_args(args: &Args) -> Result<Value> {
-    let bins = read_bins_argument(args)?;
-    check_rule_without_weights(HISTOGRAM_BIN_EDGES, &bins, args.get("weights").is_some())?;
-    histogram_bin_edges(&args.array("a")?, bins).map(Value::Array)
+    let (a, bins) = (args.array("a")?, read_bins_argument(args)?);
+    if let Some(weights) = args.get("weights") {
+        check_weights(HISTOGRAM_BIN_EDGES, &a, &weights.array(args.op())?, &bins)?;
+    }
+    histogram_bin_edges(&a, bins).map(Value::Array)
 }
 
 /// Returns the edges that [`histogram`] uses (`numpy.histogram_bin_edges`).
@@ -173,7 +177,7 @@ fn bin_edges_from_args(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("histogram_bin_edges(a, bins=10, range=None, weights=None)", call = bin_edges_from_args)]
+#[numpy("histogram_bin_edges(a, bins=10, range=None, weights=None)", differs = "real values only", call = bin_edges_from_args)]
 pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray> {
     Ok(a.bin_edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
 }
@@ -203,16 +207,17 @@ fn count_between_edges(a: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<N
     super::dispatch_single_output(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
 
-/// Rejects a rule for the number of bins together with weights.
-fn check_rule_without_weights(op: Op, bins: &Bins, has_weights: bool) -> Result<()> {
-    if has_weights && matches!(bins, Bins::Rule(..)) {
+/// Rejects weights that are on another device or of another shape, or weights with a rule for the number of bins.
+fn check_weights(op: Op, a: &NdArray, weights: &NdArray, bins: &Bins) -> Result<()> {
+    check_shape_of_weights(op, a, weights)?;
+    if matches!(bins, Bins::Rule(..)) {
         return Err(Error::value(op.name(), "a rule chooses no number of bins for weighted values; give a number or edges"));
     }
     Ok(())
 }
 
 /// Rejects weights that are on another device or of another shape.
-fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
+fn check_shape_of_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
     super::common_device(op, a, weights)?;
     if weights.shape() != a.shape() {
         return Err(Error::shape(op.name(), "weights must have the shape of the values", &[a.shape(), weights.shape()]));
@@ -222,7 +227,6 @@ fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
 
 /// Returns, for each pair of consecutive edges, the sum of the weights of the values between them, in the dtype of the weights.
 fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<NdArray> {
-    check_weights(HISTOGRAM, a, weights)?;
     let (bins, dtype) = (edges.size() - 1, weights.dtype());
     let after = edges.searchsorted(a, Side::Right)?;
     let mut inside = after.greater(0)?;
@@ -395,7 +399,7 @@ pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Res
         return full_on_device(x.device(), &[minlength], Scalar::Int(0), DType::I64);
     }
     if let Some(weights) = weights {
-        check_weights(BINCOUNT, x, weights)?;
+        check_shape_of_weights(BINCOUNT, x, weights)?;
         if weights.dtype().is_complex() {
             return Err(Error::dtype(name, "weights must be real", &[weights.dtype()]));
         }

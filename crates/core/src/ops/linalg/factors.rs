@@ -159,7 +159,7 @@ pub fn qr_raw(a: &NdArray) -> Result<(NdArray, NdArray)> {
 
 fn qr_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
-    let both = |mode| qr(&a, mode).map(|(q, r)| Value::tuple([q.into(), r.into()]));
+    let both = |mode| qr(&a, mode).map(|(q, r)| Value::named_tuple(&["Q", "R"], [q, r].map(Value::Array)));
     match args.value("mode") {
         Some(Value::Str(mode)) if mode == "reduced" => both(QrMode::Reduced),
         Some(Value::Str(mode)) if mode == "complete" => both(QrMode::Complete),

@@ -6,6 +6,7 @@ use crate::array::NdArray;
 use crate::call::{Linalg, SingularVectors, Triangle};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::function::FromArgs;
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{add, equal, less, multiply, subtract, where_};
 use crate::ops::reduce::axis;
@@ -87,6 +88,11 @@ pub fn svd_hermitian(a: &NdArray) -> Result<(NdArray, NdArray, NdArray)> {
 }
 
 /// Calls [`svd`], [`svdvals`] or their variants for Hermitian matrices with Python-like arguments.
+/// Returns NumPy's named tuple of eigenvalues and eigenvectors.
+fn eigen_value((values, vectors): (NdArray, NdArray)) -> Value {
+    Value::named_tuple(&["eigenvalues", "eigenvectors"], [values, vectors].map(Value::Array))
+}
+
 fn svd_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let full_matrices = args.bool_or("full_matrices", true)?;
@@ -96,7 +102,7 @@ fn svd_from_args(args: &Args) -> Result<Value> {
         return values.map(Value::Array);
     }
     let (u, s, vh) = if hermitian { svd_hermitian(&a)? } else { svd(&a, full_matrices)? };
-    Ok(Value::tuple([u, s, vh].map(Value::Array)))
+    Ok(Value::named_tuple(&["U", "S", "Vh"], [u, s, vh].map(Value::Array)))
 }
 
 /// Returns the singular values of matrices in descending order (`numpy.linalg.svdvals`).
@@ -147,7 +153,7 @@ pub fn svdvals(x: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.eigh(a, UPLO='L')")]
+#[numpy("linalg.eigh(a, UPLO='L')", call = |args| eigh(&args.array("a")?, FromArgs::from_args(args, "UPLO")?).map(eigen_value))]
 pub fn eigh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<(NdArray, NdArray)> {
     let a = Matrices::new_square(EIGH, a)?;
     let (n, dtype) = (a.rows, a.array.dtype());
@@ -205,7 +211,7 @@ pub fn eigvalsh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<NdArr
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.eig(a)")]
+#[numpy("linalg.eig(a)", call = |args| eig(&args.array("a")?).map(eigen_value))]
 pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
     let a = Matrices::new_square(EIG, a)?;
     let (n, dtype) = (a.rows, a.array.dtype());

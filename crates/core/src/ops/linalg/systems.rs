@@ -5,6 +5,7 @@ use crate::array::NdArray;
 use crate::call::{Form, Linalg, Triangle, Work};
 use crate::error::{Error, Result};
 use crate::function::FromArgs;
+use crate::index::Item;
 use crate::op::Op;
 use crate::ops::common_device;
 use crate::ops::value::{Args, Value};
@@ -78,6 +79,11 @@ fn dispatch_solve(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdAr
         return Err(Error::shape(op.name(), message, &[a.array.shape(), b.shape()]));
     }
     let (a, right) = broadcast_pair(op, a, right)?;
+    if op == SOLVE && right.columns == 0 && !a.is_empty() {
+        // The solution for a column of zeros reports singular matrices.
+        let zeros = right.full(0.0, right.array.dtype(), &[right.rows, 1])?;
+        return dispatch_solve(op, &a.array, &zeros, task)?.index(&[Item::Ellipsis, Item::slice(0, 0, 1)]);
+    }
     let x = if right.is_empty() {
         right.full(0.0, right.array.dtype(), &[right.rows, right.columns])?
     } else {
@@ -161,7 +167,7 @@ pub fn det(a: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.slogdet(a)")]
+#[numpy("linalg.slogdet(a)", call = slogdet_from_args)]
 pub fn slogdet(a: &NdArray) -> Result<(NdArray, NdArray)> {
     let a = Matrices::new_square(SLOGDET, a)?;
     let dtype = a.array.dtype();
@@ -171,6 +177,11 @@ pub fn slogdet(a: &NdArray) -> Result<(NdArray, NdArray)> {
     let outputs = [a.output_spec(dtype, &[])?, a.output_spec(dtype.real(), &[])?];
     let [sign, log] = a.dispatch_decomposition(SLOGDET, outputs, Linalg::Determinant { log: true })?;
     Ok((sign, log))
+}
+
+fn slogdet_from_args(args: &Args) -> Result<Value> {
+    let (sign, log) = slogdet(&args.array("a")?)?;
+    Ok(Value::named_tuple(&["sign", "logabsdet"], [sign, log].map(Value::Array)))
 }
 
 impl FromArgs for Triangle {

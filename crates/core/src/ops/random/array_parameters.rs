@@ -9,6 +9,7 @@ use crate::device::with_device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
+use crate::ops::creation::empty;
 use crate::ops::elementwise::{
     abs, add, bitwise_and, divide, equal, isfinite, less, less_equal, maximum, minimum, multiply, not_equal, right_shift, subtract, where_,
 };
@@ -121,6 +122,9 @@ impl Generator {
         let (low, high, size) = (low.into(), high.into(), size.into_shape());
         let (least, most) = integer_dtype_range(dtype)?;
         let device = device_of(&[&low, &high])?;
+        if size.contains(&0) {
+            return with_device(device, || empty(size, dtype)); // as in NumPy, without checks of the bounds
+        }
         let empty_range = if endpoint { "low > high" } else { "low >= high" };
         // Returns the bound less `reduction`, which is 0 or 1.
         let bound = |value: Operand, name: &str, reduction: i64| match value {
