@@ -1,5 +1,6 @@
 //! Functions composed of other array operations: `logsumexp`, `softmax`, `cbrt`, `sinc`.
 
+use cuprum_core::device::with_device;
 use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::{
     Args, AxisOptions, DType, Error, NdArray, Operand, Result, Value, abs, add, divide, equal, exp, isfinite, log, log1p, multiply, numpy,
@@ -90,8 +91,9 @@ pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<
         return Ok((result.clone(), positive.astype(result.dtype())?));
     };
     let b = to_real_float_array(name, b, DType::F64)?;
+    let dtype = a.dtype().promote(b.dtype());
     // A term whose factor in `b` is 0 is ignored, even if its `a` is infinite.
-    let counted = where_(equal(&b, 0)?, f64::NEG_INFINITY, add(&a, multiply(&b, 0)?)?)?;
+    let counted = where_(equal(&b, 0)?, f64::NEG_INFINITY, a.astype(dtype)?)?;
     let top = finite_maximum(&counted, &over)?;
     let sum = multiply(&b, exp(subtract(&counted, &top)?)?)?.sum(over.clone().keepdims())?;
     let result = add(log(abs(&sum)?)?, &top)?;
@@ -139,7 +141,15 @@ pub fn logsumexp(a: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, b: O
 fn logsumexp_from_args(args: &Args) -> Result<Value> {
     let a = NdArray::from_args(args, "a")?;
     let over = AxisOptions::from_args(args, "axis")?;
-    let b = Option::<NdArray>::from_args(args, "b")?;
+    // A Python number takes the dtype of `a`.
+    let b = match args.operand_or_none("b")? {
+        Some(Operand::Scalar(b)) if a.dtype().is_inexact() => {
+            Some(with_device(a.device(), || NdArray::scalar_as(b, b.weak_promote(a.dtype())))?)
+        }
+        Some(Operand::Scalar(b)) => Some(with_device(a.device(), || NdArray::scalar(b))?),
+        Some(Operand::Array(b)) => Some(b),
+        None => None,
+    };
     if bool::from_args(args, "return_sign")? {
         return Ok(logsumexp_with_sign(&a, over, b.as_ref())?.into_value());
     }

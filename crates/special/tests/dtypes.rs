@@ -40,3 +40,14 @@ fn the_keyword_dtype_converts_all_arguments() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_python_number_as_factor_of_logsumexp_keeps_the_dtype() -> Result<()> {
+    let function = Function::find("special.logsumexp").unwrap_or_else(|| panic!("logsumexp is not declared"));
+    let dtype_with = |dtype, b: Value| Ok(function.call(vec![ones(3, dtype)?.into()], vec![("b".to_owned(), b)])?.array("call")?.dtype());
+    for (dtype, expected) in [(DType::F16, DType::F16), (DType::F32, DType::F32), (DType::I32, DType::F64)] {
+        assert_eq!(dtype_with(dtype, 2.0.into())?, expected);
+    }
+    assert_eq!(dtype_with(DType::F32, ones(3, DType::F64)?.into())?, DType::F64);
+    Ok::<(), cuprum_core::Error>(())
+}

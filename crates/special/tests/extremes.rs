@@ -22,6 +22,7 @@ fn values_far_from_the_mean() -> Result<()> {
         ("iv", special::iv(170.0, 1e4)?, inf),
         ("zeta", special::zeta(2.0, Some(1e200))?, 1e-200),
         ("logsumexp", special::logsumexp(&zeros(0, DType::F64)?, (), None)?, -inf),
+        ("logsumexp", special::logsumexp(&zeros(2, DType::F64)?, (), Some(&NdArray::from_slice(&[inf, 0.0])?))?, inf),
     ])
 }
 
