@@ -116,6 +116,9 @@ impl Covered {
                 match (&path, &callee.kind) {
                     (Some(path), _) => self.operation(path, &args, dtype.first().map(|k| &k.value)),
                     (None, ExprKind::Name(name) | ExprKind::Attribute { name, .. }) => {
+                        // Some methods differ from the function of the same name, such as `sort`, which updates the array.
+                        let method = object.and_then(|_| Function::find(&format!("ndarray.{name}")));
+                        self.1.extend(method.map(|f| f.rust));
                         self.operation(name, &args, dtype.first().map(|k| &k.value))
                     }
                     _ => Arg::Other,

@@ -72,6 +72,19 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
         ("pow", [base @ Value::Array(_), exponent]) => {
             return crate::value_ops::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }
+        ("min", [_, _, ..]) => return min_or_max(CompareOp::Lt, args),
+        ("max", [_, _, ..]) => return min_or_max(CompareOp::Gt, args),
+        // The real and imaginary parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign
+        // of -0.0.
+        ("complex", [re, im]) => {
+            let (Some(re), Some(im)) = (single_number(re)?, single_number(im)?) else {
+                return Err(UnlocatedError::type_error("complex() takes two numbers"));
+            };
+            let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
+            let real = cross(im).map_or(re.as_f64(), |i| re.as_f64() - i);
+            let imaginary = cross(re).map_or(im.as_f64(), |i| i + im.as_f64());
+            return Ok(Some(cuprum_core::Complex::new(real, imaginary).into()));
+        }
         _ => {}
     }
     let convert = |as_array: &str| match args {
@@ -99,14 +112,6 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
             Scalar::Complex(_) => return Err(UnlocatedError::type_error("a complex number cannot be made a float")),
             s => s.as_f64().into(),
         },
-        // The real and imaginary parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign
-        // of -0.0.
-        ("complex", Some([re, im])) => {
-            let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
-            let real = cross(*im).map_or(re.as_f64(), |i| re.as_f64() - i);
-            let imaginary = cross(*re).map_or(im.as_f64(), |i| i + im.as_f64());
-            cuprum_core::Complex::new(real, imaginary).into()
-        }
         ("complex", _) => convert("a complex number")?.as_complex().into(),
         ("abs", Some([Scalar::Complex(c)])) => c.norm().into(),
         ("abs", Some([Scalar::Float(v)])) => v.abs().into(),
@@ -114,18 +119,24 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
             s.as_int().and_then(i128::checked_abs).ok_or_else(|| UnlocatedError::value_error("the result is too large"))?.into()
         }
         ("pow", Some([a, b])) => crate::scalar::binary(BinaryOp::Pow, *a, *b)?,
-        ("min", Some([first, rest @ ..])) if !rest.is_empty() => min_or_max(CompareOp::Lt, *first, rest)?,
-        ("max", Some([first, rest @ ..])) if !rest.is_empty() => min_or_max(CompareOp::Gt, *first, rest)?,
         _ => return Ok(None),
     };
     Ok(Some(value.into()))
 }
 
-/// Python's `round(number, ndigits=None)`. Returns `None` if `number` is not a real scalar, or if the arguments do not match this
-/// signature.
+/// Python's `round(number, ndigits=None)`. Returns `None` if `number` is neither a real scalar nor a real 0-d array without `ndigits`, or
+/// if the arguments do not match this signature.
 fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
-    let number = match (args, keywords) {
-        ([Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..], _) => *number,
+    let number = match args {
+        [Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..] => *number,
+        // NumPy's scalars, which are 0-d arrays here, keep their dtype if they are rounded to a number of digits.
+        [Value::Array(a), digits @ ..]
+            if a.ndim() == 0
+                && !a.dtype().is_complex()
+                && digits.iter().chain(keywords.iter().map(|(_, value)| value)).all(|value| matches!(value, Value::None)) =>
+        {
+            a.item()?
+        }
         _ => return Ok(None),
     };
     let digits = match (&args[1..], keywords) {
@@ -151,7 +162,20 @@ fn parse_number_argument(name: &str, text: &str) -> Unlocated<Scalar> {
     number.ok_or_else(|| UnlocatedError::value_error(format!("{name}() cannot parse '{text}'")))
 }
 
-/// Returns Python's `min` (`better` is `<`) or `max` (`better` is `>`) of the numbers: the first one if several are equal.
-fn min_or_max(better: CompareOp, first: Scalar, rest: &[Scalar]) -> Unlocated<Scalar> {
-    rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(better, s, best)? { s } else { best }))
+/// Returns Python's `min` (`better` is `<`) or `max` (`better` is `>`) of numbers and 0-d arrays: the first one if several are equal. The
+/// result is the argument itself, with its dtype. Returns `None` if another argument is given.
+fn min_or_max(better: CompareOp, args: &[Value]) -> Unlocated<Option<Value>> {
+    let mut best: Option<(Scalar, &Value)> = None;
+    for value in args {
+        let number = match value {
+            Value::Scalar(s) => *s,
+            Value::Array(a) if a.ndim() == 0 => a.item()?,
+            _ => return Ok(None),
+        };
+        let is_better = best.map_or(Ok(true), |(best, _)| crate::scalar::compare(better, number, best))?;
+        if is_better {
+            best = Some((number, value));
+        }
+    }
+    Ok(best.map(|(_, value)| value.clone()))
 }

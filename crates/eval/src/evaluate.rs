@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use cuprum_core::function::{Function, Parameters};
 use cuprum_core::ops::value::{Args, Items, Value};
-use cuprum_core::{Complex, DType, Item};
+use cuprum_core::{Complex, DType, Item, NdArray};
 
 use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
 use crate::builtins;
@@ -175,7 +175,10 @@ impl Evaluator<'_> {
         match library::lookup(path) {
             Some(LibraryName::Constant(v)) => Ok(v.into()),
             Some(LibraryName::NewAxis) => Ok(Value::None),
-            Some(LibraryName::Bool(b)) => Ok(b.into()),
+            Some(LibraryName::LittleEndian) => Ok(cfg!(target_endian = "little").into()),
+            Some(LibraryName::NumpyBool(b)) => {
+                self.with_position(span, NdArray::scalar_as(b, DType::Bool).map(Value::Array).map_err(UnlocatedError::from))
+            }
             Some(LibraryName::TypeClass(name)) => Ok(Value::Str(name.into())),
             Some(LibraryName::Grid(_)) => self.locate_error(
                 span,
@@ -277,6 +280,7 @@ impl Evaluator<'_> {
         }
         let out = out_argument(&target, args, keywords);
         let updated = updated_argument(&target, callee, args, keywords);
+        let overwritten = overwritten_argument(&target, callee, args, keywords, &positional, &keyword);
         let result = match target {
             Callee::LibraryName(LibraryName::Function(function)) => function.call(positional, keyword).map_err(UnlocatedError::from),
             Callee::LibraryName(LibraryName::Builtin(name, _)) if !keyword.is_empty() => {
@@ -285,7 +289,12 @@ impl Evaluator<'_> {
             Callee::LibraryName(LibraryName::Builtin(_, call)) => call(&positional),
             Callee::LibraryName(LibraryName::DType(d)) | Callee::Value(Value::DType(d)) => call_dtype(d, positional, keyword),
             Callee::LibraryName(
-                LibraryName::Constant(_) | LibraryName::NewAxis | LibraryName::Bool(_) | LibraryName::TypeClass(_) | LibraryName::Grid(_),
+                LibraryName::Constant(_)
+                | LibraryName::NewAxis
+                | LibraryName::LittleEndian
+                | LibraryName::NumpyBool(_)
+                | LibraryName::TypeClass(_)
+                | LibraryName::Grid(_),
             ) => Err(UnlocatedError::type_error("a constant cannot be called")),
             Callee::UfuncMethod(function, ufunc) => {
                 keyword.push(("ufunc".into(), Value::Str(ufunc)));
@@ -298,6 +307,9 @@ impl Evaluator<'_> {
         let value = self.with_position(span, result)?;
         if let Some(out) = out {
             self.assign_to_out_variables(out, &value)?;
+        }
+        if let Some(argument) = overwritten {
+            self.assign_to_out_variables(&argument, &value)?;
         }
         match updated {
             Some(argument) => self.assign_to_out_variables(&argument, &value).map(|()| Value::None),
@@ -494,16 +506,44 @@ fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], key
             argument(Some("x")).map(Cow::Borrowed)
         }
         Callee::Method(_, name) if members::method_function(name).is_some_and(|function| function.updates_argument) => {
-            match &callee.kind {
-                ExprKind::Attribute { base, .. } => Some(Cow::Borrowed(base)),
-                // A variable with the name of the library prefix, as in `xp.fill(0)` or `xp.T.fill(0)`.
-                ExprKind::Global { module, path } => Some(Cow::Owned(match path.rsplit_once('.') {
-                    Some((base, _)) => Expr::new(ExprKind::Global { module: module.clone(), path: base.into() }, callee.span),
-                    None => Expr::new(ExprKind::Name(module.clone()), callee.span),
-                })),
-                _ => None,
-            }
+            method_receiver(callee)
         }
+        _ => None,
+    }
+}
+
+/// Returns the expression of the array whose method `callee` is, such as `x` for `x.fill`.
+fn method_receiver(callee: &Expr) -> Option<Cow<'_, Expr>> {
+    match &callee.kind {
+        ExprKind::Attribute { base, .. } => Some(Cow::Borrowed(base)),
+        // A variable with the name of the library prefix, as in `xp.fill(0)` or `xp.T.fill(0)`.
+        ExprKind::Global { module, path } => Some(Cow::Owned(match path.rsplit_once('.') {
+            Some((base, _)) => Expr::new(ExprKind::Global { module: module.clone(), path: base.into() }, callee.span),
+            None => Expr::new(ExprKind::Name(module.clone()), callee.span),
+        })),
+        _ => None,
+    }
+}
+
+/// Returns the argument expression that the result overwrites because of a flag, as in `nan_to_num(x, copy=False)` and
+/// `x.byteswap(inplace=True)`. The call also returns the result. Returns `None` without such a flag, or if the argument is not an array.
+fn overwritten_argument<'e>(
+    target: &Callee,
+    callee: &'e Expr,
+    args: &'e [Expr],
+    keywords: &'e [KeywordArg],
+    positional: &[Value],
+    keyword: &[(String, Value)],
+) -> Option<Cow<'e, Expr>> {
+    let argument = |at: usize, name: &str| positional.get(at).or_else(|| Some(&keyword.iter().find(|(key, _)| key == name)?.1));
+    let is_true = |value: &Value| truth_value(value).unwrap_or(false);
+    match target {
+        Callee::LibraryName(LibraryName::Function(function)) if function.name == "nan_to_num" => {
+            let is_array = matches!(argument(0, "x"), Some(Value::Array(_)));
+            let expr = args.first().or_else(|| Some(&keywords.iter().find(|k| k.name == "x")?.value));
+            expr.filter(|_| is_array && argument(1, "copy").is_some_and(|copy| !is_true(copy))).map(Cow::Borrowed)
+        }
+        Callee::Method(Value::Array(_), "byteswap") if argument(0, "inplace").is_some_and(is_true) => method_receiver(callee),
         _ => None,
     }
 }

@@ -40,8 +40,10 @@ pub(crate) enum LibraryName {
     Constant(f64),
     /// The constant `newaxis`.
     NewAxis,
-    /// A constant that is true or false, such as `True_`.
-    Bool(bool),
+    /// `little_endian`, a Python bool.
+    LittleEndian,
+    /// `True_` or `False_`, a 0-d array.
+    NumpyBool(bool),
     /// An abstract type, such as `floating`, with its name.
     TypeClass(&'static str),
     /// A function whose arguments are written as an index, such as `mgrid[0:3]`.
@@ -56,9 +58,6 @@ const CONSTANTS: [(&str, f64); 5] = [
     // The Euler-Mascheroni constant, OEIS A001620.
     ("euler_gamma", 0.577_215_664_901_532_9),
 ];
-
-/// Constants that are true or false. As in NumPy, `little_endian` is true on machines with this byte order.
-const BOOL_CONSTANTS: [(&str, bool); 3] = [("True_", true), ("False_", false), ("little_endian", cfg!(target_endian = "little"))];
 
 /// NumPy's and Python's aliases of dtypes.
 const DTYPE_NAMES: [&str; 23] = [
@@ -102,7 +101,8 @@ static LIBRARY_NAMES: LazyLock<HashMap<&'static str, LibraryName>> = LazyLock::n
     members.extend(CONSTANTS.map(|(name, value)| (name, LibraryName::Constant(value))));
     members.extend(BUILTINS.map(|(name, call)| (name, LibraryName::Builtin(name, call))));
     members.insert("newaxis", LibraryName::NewAxis);
-    members.extend(BOOL_CONSTANTS.map(|(name, value)| (name, LibraryName::Bool(value))));
+    members.insert("little_endian", LibraryName::LittleEndian);
+    members.extend([("True_", true), ("False_", false)].map(|(name, value)| (name, LibraryName::NumpyBool(value))));
     members.extend(TypeClass::abstract_names().map(|name| (name, LibraryName::TypeClass(name))));
     members.extend(GRID_FUNCTIONS.map(|(name, function)| (name, LibraryName::Grid(function))));
     members

@@ -100,7 +100,8 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("ndarray.byteswap(a)")]
+    // `eval` assigns the result to the variable if `inplace` is true.
+    #[numpy("ndarray.byteswap(a, inplace=False)")]
     pub fn byteswap(&self) -> Result<NdArray> {
         let part = self.dtype().real().itemsize();
         if part == 1 {

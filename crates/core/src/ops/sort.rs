@@ -113,27 +113,30 @@ fn partition_with_options(op: Op, a: &NdArray, kth: isize, over: &AxisOptions, p
     Ok(array)
 }
 
-/// Calls a partition with Python-like arguments. A sort partitions an array around several elements.
+/// Calls a partition with Python-like arguments.
 fn partition_from_args(op: Op, args: &Args, part: SortOutput) -> Result<Value> {
-    let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
-    let kth = args.array("kth")?;
+    partition_around_all(op, &args.array("a")?, &args.array("kth")?, &AxisOptions::from_args(args, "axis")?, part).map(Value::Array)
+}
+
+/// Returns the values or the indices of a partition around the elements `kth`, according to `part`. A sort partitions an array around
+/// several elements.
+fn partition_around_all(op: Op, a: &NdArray, kth: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
     if kth.ndim() > 1 || !(kth.dtype().is_int() || kth.dtype() == DType::Bool) {
-        return Err(Error::value(args.op(), "Partition index must be integer"));
+        return Err(Error::value(op.name(), "Partition index must be integer"));
     }
     let kth = kth.astype(DType::I64)?.to_vec::<i64>()?;
     // As in NumPy, positions in an empty array are not checked.
-    let partitioned = match &kth[..] {
-        &[kth] if a.size() > 0 => partition_with_options(op, &a, kth as isize, &over, part)?,
+    match &kth[..] {
+        &[kth] if a.size() > 0 => partition_with_options(op, a, kth as isize, over, part),
         kth => {
-            let size = sort_axis(op, &a, &over, part)?.map_or(a.size(), |axis| a.shape()[axis]);
+            let size = sort_axis(op, a, over, part)?.map_or(a.size(), |axis| a.shape()[axis]);
             let is_outside = |index: i64| a.size() > 0 && !(-(size as i64)..size as i64).contains(&index);
             if let Some(&index) = kth.iter().find(|index| is_outside(**index)) {
-                return Err(Error::Index { op: args.op(), index, axis: 0, size });
+                return Err(Error::Index { op: op.name(), index, axis: 0, size });
             }
-            sort_with_options(op, &a, &over, part)?
+            sort_with_options(op, a, over, part)
         }
-    };
-    Ok(Value::Array(partitioned))
+    }
 }
 
 /// The result of [`unique_all`]: the distinct elements of an array, with indices and counts.
@@ -201,7 +204,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
+    #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", differs = "always stable")]
     pub fn sort(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         sort_with_options(SORT, self, &over.into(), SortOutput::Values)
     }
@@ -249,7 +252,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("partition(a, kth, axis=-1)", method, call = |args| partition_from_args(PARTITION, args, SortOutput::Values))]
+    #[numpy("partition(a, kth, axis=-1)", call = |args| partition_from_args(PARTITION, args, SortOutput::Values))]
     pub fn partition(&self, kth: isize, over: impl Into<AxisOptions>) -> Result<NdArray> {
         partition_with_options(PARTITION, self, kth, &over.into(), SortOutput::Values)
     }
@@ -274,6 +277,29 @@ impl NdArray {
     pub fn argpartition(&self, kth: isize, over: impl Into<AxisOptions>) -> Result<NdArray> {
         partition_with_options(ARGPARTITION, self, kth, &over.into(), SortOutput::Indices)
     }
+}
+
+/// Sorts the array along an axis in place (`numpy.ndarray.sort`).
+#[numpy("ndarray.sort(a, axis=-1, kind=None, *, descending=False, stable=True)")]
+fn sort_in_place(a: &mut NdArray, over: impl Into<AxisOptions>) -> Result<()> {
+    let sorted = a.sort(over)?;
+    replace_in_place(SORT, a, sorted)
+}
+
+/// Partitions the array along an axis in place (`numpy.ndarray.partition`).
+#[numpy("ndarray.partition(a, kth, axis=-1)")]
+fn partition_in_place(a: &mut NdArray, kth: &NdArray, over: impl Into<AxisOptions>) -> Result<()> {
+    let partitioned = partition_around_all(PARTITION, a, kth, &over.into(), SortOutput::Values)?;
+    replace_in_place(PARTITION, a, partitioned)
+}
+
+/// Replaces `a` by its sorted elements, which are an array of another shape if they are sorted along no axis.
+fn replace_in_place(op: Op, a: &mut NdArray, sorted: NdArray) -> Result<()> {
+    if sorted.shape() != a.shape() {
+        return Err(Error::value(op.name(), "an array is sorted in place along an axis, not flattened"));
+    }
+    *a = sorted;
+    Ok(())
 }
 
 /// Returns the `k` largest or smallest elements along an axis, in order, and their int64 indices (`torch.topk`).

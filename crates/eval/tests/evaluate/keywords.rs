@@ -47,7 +47,7 @@ fn print_options_apply_until_they_are_changed() {
 #[test]
 fn constants_and_types_have_names() {
     check(&[
-        ("np.True_, False_, np.little_endian", "(True, False, True)"),
+        ("np.True_, False_, np.little_endian", "(array(True), array(False), True)"),
         ("np.longlong, np.ulong, np.dtype('d'), np.dtype('B')", "(dtype('int64'), dtype('uint64'), dtype('float64'), dtype('uint8'))"),
         ("np.issubdtype(i.dtype, np.integer), issubdtype(np.float32, np.floating)", "(True, True)"),
         ("np.issubdtype(i.dtype, np.inexact)", "False"),

@@ -42,7 +42,7 @@ fn choose_from_args(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("choose(a, choices, out=None, mode='raise')", call = choose_from_args)]
+#[numpy("choose(a, choices, out=None, mode='raise')", method, call = choose_from_args)]
 pub fn choose(a: &NdArray, choices: impl IntoIterator<Item: AsRef<NdArray>>, mode: Bounds) -> Result<NdArray> {
     let name = "choose";
     let choices: Vec<NdArray> = choices.into_iter().map(|choice| choice.as_ref().clone()).collect();

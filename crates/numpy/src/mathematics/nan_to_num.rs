@@ -8,6 +8,9 @@ use cuprum_core::{DType, Error, Layout, NdArray, Operand, Result, equal, isnan, 
 use crate::common::result_dtype;
 
 fn nan_to_num_from_args(args: &Args) -> Result<Value> {
+    if !args.bool_or("copy", true)? && !matches!(args.get("x"), Some(Value::Array(_))) {
+        return Err(Error::value(args.op(), "Unable to avoid copy while creating an array as requested."));
+    }
     nan_to_num(&args.array("x")?, Operand::from_args(args, "nan")?, args.operand_or_none("posinf")?, args.operand_or_none("neginf")?)
         .map(Value::Array)
 }
@@ -32,6 +35,7 @@ fn nan_to_num_from_args(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
+// `eval` assigns the result to the variable `x` if `copy` is false.
 #[numpy("nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None)", call = nan_to_num_from_args)]
 pub fn nan_to_num(x: &NdArray, nan: impl Into<Operand>, posinf: Option<Operand>, neginf: Option<Operand>) -> Result<NdArray> {
     let largest = match x.dtype().real() {

@@ -107,7 +107,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("ndarray.clip(a, min=None, max=None)", call = |args| clip(args.operand("a")?, args.operand_or_none("min")?, args.operand_or_none("max")?).map(Value::Array))]
+    #[numpy("ndarray.clip(a, min=None, max=None, out=None)", call = |args| clip(args.operand("a")?, args.operand_or_none("min")?, args.operand_or_none("max")?).map(Value::Array))]
     pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<NdArray> {
         clip(self, Some(low.into()), Some(high.into()))
     }

@@ -50,7 +50,7 @@ impl NdArray {
     /// # }
     /// ```
     #[doc(alias = "conjugate")]
-    #[numpy("ndarray.conj(a)", aliases("ndarray.conjugate"))]
+    #[numpy("ndarray.conj(a, out=None)", aliases("ndarray.conjugate"))]
     pub fn conj(&self) -> Result<NdArray> {
         if self.dtype().is_complex() { conj(self) } else { Ok(self.clone()) }
     }
