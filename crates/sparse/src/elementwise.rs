@@ -7,7 +7,7 @@ use cuprum_core::{Array, DType, Error, NdArray, Op, Operand, Result, Scalar, con
 use crate::common::{contiguous_stored, filled, index_range, indptr_of_rows, order_by_position, run_start_mask};
 use crate::compressed::Compressed;
 use crate::convert::compressed_by_rows;
-use crate::{CscArray, CsrArray, SparseArray};
+use crate::{BsrArray, CscArray, CsrArray, SparseArray};
 
 /// Returns the shape to which two shapes broadcast.
 fn broadcast_two_shapes(op: &'static str, a: [usize; 2], b: [usize; 2]) -> Result<[usize; 2]> {
@@ -20,6 +20,19 @@ fn broadcast_two_shapes(op: &'static str, a: [usize; 2], b: [usize; 2]) -> Resul
         (Some(rows), Some(columns)) => Ok([rows, columns]),
         _ => Err(Error::shape(op, "shapes cannot be broadcast together", &[&a, &b])),
     }
+}
+
+/// Returns `op` of the operands, with a dtype that sparse arrays support: float32 if NumPy's rules give float16 or bfloat16.
+fn elementwise_stored(op: Op, operands: &[Operand]) -> Result<NdArray> {
+    let result = elementwise(op, operands)?;
+    if !matches!(result.dtype(), DType::F16 | DType::BF16) {
+        return Ok(result);
+    }
+    let widened = operands.iter().map(|operand| match operand {
+        Operand::Array(a) => a.astype(DType::F32).map(Operand::Array),
+        scalar => Ok(scalar.clone()),
+    });
+    elementwise(op, &widened.collect::<Result<Vec<_>>>()?)
 }
 
 /// Returns the matrix broadcast to the given shape: axes of extent 1 are repeated.
@@ -72,7 +85,7 @@ fn combine(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2]) -> Result<
     let (data_a, data_b) = (extended(&a)?, extended(&b)?);
     let index = if [&a, &b].iter().any(|m| m.indices.dtype() == DType::I64) { DType::I64 } else { DType::I32 };
     if count_a + count_b == 0 {
-        let dtype = elementwise(op, &[(&data_a).into(), (&data_b).into()])?.dtype();
+        let dtype = elementwise_stored(op, &[(&data_a).into(), (&data_b).into()])?.dtype();
         return Compressed::empty(device, shape, dtype, index);
     }
     // Sorts the elements of both matrices by position. The sort is stable, so that an element of `a` precedes an element of `b` at the same
@@ -88,7 +101,7 @@ fn combine(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2]) -> Result<
     let last = order.take(&ends.subtract(1)?, 0)?;
     let of_a = where_(first.less(count_a as i64)?, &first, count_a as i64)?;
     let of_b = where_(last.greater_equal(count_a as i64)?, last.subtract(count_a as i64)?, count_b as i64)?;
-    let values = contiguous_stored(&elementwise(op, &[data_a.take(&of_a, 0)?.into(), data_b.take(&of_b, 0)?.into()])?)?;
+    let values = contiguous_stored(&elementwise_stored(op, &[data_a.take(&of_a, 0)?.into(), data_b.take(&of_b, 0)?.into()])?)?;
     let kept = flatnonzero(&values.not_equal(0)?)?;
     let places = begins.take(&kept, 0)?;
     let (row, column) = (row.take(&places, 0)?, column.take(&places, 0)?);
@@ -132,7 +145,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
     let pick = |places: NdArray, extent: usize| if extent == 1 { places.multiply(0) } else { Ok(places) };
     let place = pick(inner.rows()?, extents[0])?.multiply(extents[1] as i64)?.add(pick(inner.indices.astype(DType::I64)?, extents[1])?)?;
     let factors = if inner.count() == 0 { filled(b.device(), &[0], 0, b.dtype())? } else { b.contiguous()?.ravel()?.take(&place, 0)? };
-    let values = elementwise(op, &[(&inner.data).into(), factors.into()])?;
+    let values = elementwise_stored(op, &[(&inner.data).into(), factors.into()])?;
     let result = inner.with_data(values)?;
     Ok(if is_csc { CscArray::from_inner(result).into() } else { CsrArray::from_inner(result).into() })
 }
@@ -144,7 +157,7 @@ pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<Sp
 pub(crate) fn binary_with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected: bool) -> Result<SparseArray> {
     let apply = |values: NdArray| {
         let (values, scalar) = (Operand::Array(values), Operand::Scalar(scalar));
-        if is_reflected { elementwise(op, &[scalar, values]) } else { elementwise(op, &[values, scalar]) }
+        elementwise_stored(op, &if is_reflected { [scalar, values] } else { [values, scalar] })
     };
     let at_zero = apply(NdArray::scalar_as(0, a.dtype())?)?.item()?;
     // As in SciPy, zeros that are not stored remain zero, even for products with infinity or NaN and quotients by zero.
@@ -170,7 +183,7 @@ pub(crate) fn power(a: &SparseArray, exponent: Scalar) -> Result<SparseArray> {
 
 /// Returns `op(a)` for an operation of one argument that maps 0 to 0. Repeated elements are added first.
 pub(crate) fn unary(op: Op, a: &SparseArray) -> Result<SparseArray> {
-    let apply = |values: NdArray| elementwise(op, &[values.into()]);
+    let apply = |values: NdArray| elementwise_stored(op, &[values.into()]);
     if apply(NdArray::scalar_as(0, a.dtype())?)?.item()?.as_bool() {
         return Err(Error::value(op.name(), "the result of a zero is not zero, so the result is not sparse; use to_dense"));
     }
@@ -187,7 +200,12 @@ pub(crate) fn with_unique_positions(a: &SparseArray) -> Result<SparseArray> {
             let rows = a.compressed(0)?;
             if rows.count() == a.size() { a.clone().into() } else { crate::convert::to_coo(&CsrArray::from_inner(rows).into())?.into() }
         }
-        other => other.clone(),
+        SparseArray::Bsr(a) => {
+            let rows = a.compressed()?;
+            let unique = rows.canonical()?;
+            if unique.count() == rows.count() { a.clone().into() } else { BsrArray::from_compressed(&unique, a.block_shape())?.into() }
+        }
+        SparseArray::Dia(a) => a.clone().into(),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::{elementwise, method_calls, reductions, slicing};
 /// Arithmetic and reductions of sparse arrays of every format.
 ///
 /// Two sparse arrays broadcast as dense ones do. The result is in CSC format if both are, else in CSR format. The dtypes of results follow
-/// NumPy's rules.
+/// NumPy's rules, with float32 in place of float16 and bfloat16.
 ///
 /// # Examples
 /// ```

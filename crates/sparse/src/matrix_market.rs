@@ -383,7 +383,8 @@ pub fn write_matrix_market(path: impl AsRef<Path>, a: &impl Sparse, comment: &st
             DType::F32 => ("real", Values::Single(data.to_vec()?)),
             DType::F64 => ("real", Values::Double(data.to_vec()?)),
             DType::U64 => ("unsigned-integer", Values::Unsigned(data.to_vec()?)),
-            _ => ("integer", Values::Integer(data.astype(DType::I64)?.to_vec()?)),
+            d if d.is_int() || d == DType::Bool => ("integer", Values::Integer(data.astype(DType::I64)?.to_vec()?)),
+            d => return Err(Error::dtype("mmwrite", "Matrix Market files have no values of this dtype", &[d])),
         })
     })?;
     let shape = cuprum_core::Array::shape(&a);

@@ -2,6 +2,7 @@
 
 use cuprum_backend_cpu as _;
 use cuprum_core::function::{Function, IntoValue};
+use cuprum_core::ops::elementwise::{ATAN2, SQRT, SQUARE};
 use cuprum_core::ops::value::Object;
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, Value, array, s, zeros};
 use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, NormOrder, Sparse, SparseArray, SparseMath};
@@ -149,6 +150,30 @@ fn repeated_bools_and_small_integers_are_combined() -> Result<()> {
     assert_eq!((bools.sum(())?, bools.sum(1)?), (array![2i64].reshape(())?, array![1i64, 1, 0]));
     let bytes = CooArray::new(&array![100i8, 100, 1], &array![0, 0, 1], &array![1, 1, 2], [3, 3])?;
     assert_eq!((bytes.sum(())?, bytes.to_csr()?.sum(())?), (array![-55i64].reshape(())?, array![-55i64].reshape(())?));
+    Ok(())
+}
+
+#[test]
+fn repeated_blocks_are_combined() -> Result<()> {
+    let a = BsrArray::new(&array![[[1i64, 2]], [[3, 4]]], &array![0, 0], &array![0, 2], [1, 2])?;
+    let squares = a.power(2)?;
+    assert_eq!(squares.format(), cuprum_sparse::Format::Bsr);
+    assert_eq!(squares.to_dense()?, array![[16i64, 36]]);
+    assert_eq!(a.map(SQUARE)?.to_dense()?, array![[16i64, 36]]);
+    let small = BsrArray::new(&array![[[100i8, 2]], [[100, 4]]], &array![0, 0], &array![0, 2], [1, 2])?;
+    assert_eq!(small.sum(())?.item()?.as_f64(), -50.0);
+    Ok(())
+}
+
+#[test]
+fn results_are_float32_instead_of_float16() -> Result<()> {
+    let a = CsrArray::from_dense(&array![[4i8, 0], [0, 9]])?;
+    assert_eq!(a.map(SQRT)?.to_dense()?, array![[2.0f32, 0.0], [0.0, 3.0]]);
+    let halves = array![[0.1, 0.1], [0.1, 0.1]].astype(DType::F16)?;
+    let half = halves.astype(DType::F32)?.index(s![0, 0])?.item_as::<f32>()?;
+    assert_eq!(a.multiply_dense(&halves)?.to_dense()?, array![[4.0 * half, 0.0], [0.0, 9.0 * half]]);
+    assert_eq!(a.divide_dense(&halves)?.dtype(), DType::F32);
+    assert_eq!(a.elementwise(ATAN2, &a)?.dtype(), DType::F32);
     Ok(())
 }
 
