@@ -29,7 +29,7 @@ pub enum Which {
 pub struct LanczosOptions<'a> {
     /// Number of Lanczos vectors that the method keeps: `min(n, max(2 * k + 1, 20))` by default.
     pub ncv: Option<usize>,
-    /// Maximum number of restarts: ten times the number of rows by default.
+    /// Maximum number of restarts of each run of the method: ten times the number of rows by default.
     pub maxiter: Option<usize>,
     /// Relative accuracy of the eigenvalues or singular values. The default 0 means the precision of the dtype.
     pub tol: f64,
@@ -42,6 +42,10 @@ pub struct LanczosOptions<'a> {
 /// `k` is less than n. The eigenvectors have the dtype of the matrix. The eigenvalues have the corresponding real dtype. Integers are
 /// converted to float64. All vectors are orthogonalised against each other. [`eigh`] computes the eigenvalues of the small projected
 /// matrix.
+///
+/// The values include the copies of repeated eigenvalues. After the values have converged, another run of the method starts from a random
+/// vector that is orthogonal to their eigenvectors. Runs repeat until one gives no value that `which` prefers. A run misses a preferred
+/// value with a probability of about 1e-4 or less.
 ///
 /// Source: Wu and Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM Journal on Matrix Analysis and
 /// Applications 22, 2000.
@@ -83,33 +87,30 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
     }
     let mut basis = KrylovBasis::new(a, dtype, contiguous_stored(&start.divide(size)?)?);
     let epsilon = machine_epsilon(dtype);
-    let accuracy = if options.tol > 0.0 { options.tol } else { epsilon };
-    let maxiter = options.maxiter.unwrap_or(n.saturating_mul(10)).max(1);
-    for _ in 0..maxiter {
-        let residual = basis.extend_to(ncv)?;
-        let (values, vectors) = basis.ritz_pairs()?;
-        let order = order_by_preference(&values, which);
-        // A Ritz vector combines the basis vectors by an eigenvector of the projection. The residual norm of the Ritz vector is `residual`
-        // times the magnitude of the last component of that eigenvector.
-        let last = vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
-        let scale = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
-        // The rounding errors of the projection bound the estimate from below, however small the eigenvalue is.
-        let rounding_floor = 8.0 * epsilon * scale;
-        let is_accurate = |i: usize| {
-            let wanted = accuracy * values[i].abs().max(epsilon.powf(2.0 / 3.0) * scale.max(f64::MIN_POSITIVE));
-            residual * last[i] <= wanted.max(rounding_floor)
-        };
-        let accurate = order[..k].iter().filter(|i| is_accurate(**i)).count();
-        if accurate == k || basis.is_complete() {
-            let mut chosen = order[..k].to_vec();
-            chosen.sort_by(|i, j| values[*i].total_cmp(&values[*j]));
-            let chosen_values: Vec<f64> = chosen.iter().map(|i| values[*i]).collect();
-            let values = with_device(start.device(), || NdArray::from_slice(&chosen_values))?.astype(dtype.real())?;
-            return Ok((values, contiguous_stored(&basis.combine(&vectors, &chosen)?.t()?)?));
+    let rule = StoppingRule {
+        which,
+        k,
+        epsilon,
+        accuracy: if options.tol > 0.0 { options.tol } else { epsilon },
+        maxiter: options.maxiter.unwrap_or(n.saturating_mul(10)).max(1),
+    };
+    // A run finds one eigenvector of each repeated eigenvalue. Further runs start from a random vector orthogonal to the chosen
+    // eigenvectors, and find others. Such a run determines one value more than the chosen ones.
+    let mut known: Option<Vec<f64>> = None;
+    for _ in 0..n {
+        let wanted = k + usize::from(known.is_some());
+        let found = basis.run(ncv.max(wanted + 1).min(n), wanted, &rule)?;
+        let is_complete = basis.is_complete();
+        let chosen = basis.lock(&found, k)?;
+        if is_complete || known.is_some_and(|known| !rule.is_improvement(&chosen, &known, largest_magnitude(&found.values))) {
+            let mut order: Vec<i64> = (0..k as i64).collect();
+            order.sort_by(|i, j| chosen[*i as usize].total_cmp(&chosen[*j as usize]));
+            let (chosen, order) =
+                with_device(start.device(), || Ok::<_, Error>((NdArray::from_vec(chosen, k)?, NdArray::from_vec(order, k)?)))?;
+            let values = contiguous_stored(&chosen.take(&order, 0)?.astype(dtype.real())?)?;
+            return Ok((values, contiguous_stored(&stack(&basis.vectors, 1)?.take(&order, 1)?)?));
         }
-        // As in ARPACK, a restart keeps more than the `k` requested vectors once values have converged.
-        let kept = (k + accurate.min((ncv - k) / 2) + usize::from(k == 1)).min(ncv - 1);
-        basis.restart(&values, &vectors, &order[..kept])?;
+        known = Some(chosen);
     }
     Err(Error::LinAlg { op: OP, failure: LinAlgFailure::EigenvaluesDiverge, matrix: 0, batch: 1 })
 }
@@ -125,17 +126,76 @@ fn starting_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DT
     }
 }
 
-/// Returns the indices of `values` in the order of preference that `which` states.
-fn order_by_preference(values: &[f64], which: Which) -> Vec<usize> {
-    let key = |i: &usize| match which {
-        Which::LargestMagnitude => -values[*i].abs(),
-        Which::SmallestMagnitude => values[*i].abs(),
-        Which::LargestAlgebraic => -values[*i],
-        Which::SmallestAlgebraic => values[*i],
-    };
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|i, j| key(i).total_cmp(&key(j)));
-    order
+/// Eigenvalues and eigenvectors of the projection of the matrix.
+struct RitzPairs {
+    /// The eigenvalues in ascending order.
+    values: Vec<f64>,
+    /// The eigenvectors as columns.
+    vectors: NdArray,
+    /// The indices of `values` in the order of preference.
+    order: Vec<usize>,
+}
+
+/// The conditions that end a Lanczos run.
+struct StoppingRule {
+    which: Which,
+    k: usize,
+    epsilon: f64,
+    accuracy: f64,
+    maxiter: usize,
+}
+
+impl StoppingRule {
+    /// Relative accuracy of the value that follows the chosen ones, as a part of its distance from them. This is also about the
+    /// probability that a run misses a preferred value.
+    const ACCURACY_OF_NEXT: f64 = 1e-4;
+
+    /// Returns the sort key of an eigenvalue. Lower keys are preferred.
+    fn key(&self, value: f64) -> f64 {
+        match self.which {
+            Which::LargestMagnitude => -value.abs(),
+            Which::SmallestMagnitude => value.abs(),
+            Which::LargestAlgebraic => -value,
+            Which::SmallestAlgebraic => value,
+        }
+    }
+
+    /// Returns the maximum error of an eigenvalue, if `scale` is the largest magnitude of all values.
+    fn tolerance(&self, value: f64, scale: f64) -> f64 {
+        let wanted = self.accuracy * value.abs().max(self.epsilon.powf(2.0 / 3.0) * scale.max(f64::MIN_POSITIVE));
+        // The rounding errors of the projection bound the estimate from below, however small the eigenvalue is.
+        wanted.max(8.0 * self.epsilon * scale)
+    }
+
+    /// Returns whether the values `found` are preferred over the values `known`. `scale` is the largest magnitude of all values.
+    fn is_improvement(&self, found: &[f64], known: &[f64], scale: f64) -> bool {
+        let sorted = |values: &[f64]| {
+            let mut keys: Vec<f64> = values.iter().map(|value| self.key(*value)).collect();
+            keys.sort_by(f64::total_cmp);
+            keys
+        };
+        // Both values have rounding errors.
+        sorted(found).into_iter().zip(sorted(known)).any(|(new, old)| new < old - 4.0 * self.tolerance(old, scale))
+    }
+
+    /// Returns the number of accurate pairs of the `wanted` preferred ones. `errors` are the residual norms of the Ritz vectors.
+    fn count_accurate(&self, found: &RitzPairs, wanted: usize, errors: &[f64]) -> usize {
+        let scale = largest_magnitude(&found.values);
+        let is_accurate = |&position: &usize| {
+            let at = found.order[position];
+            let mut tolerance = self.tolerance(found.values[at], scale);
+            if position == self.k {
+                let distance = self.key(found.values[at]) - self.key(found.values[found.order[position - 1]]);
+                tolerance = tolerance.max(Self::ACCURACY_OF_NEXT * distance);
+            }
+            errors[at] <= tolerance
+        };
+        (0..wanted).filter(is_accurate).count()
+    }
+}
+
+fn largest_magnitude(values: &[f64]) -> f64 {
+    values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()))
 }
 
 /// The Krylov basis: orthonormal vectors, and the projection of the matrix to their span.
@@ -147,11 +207,13 @@ struct KrylovBasis<'a> {
     projection: Vec<Vec<f64>>,
     /// The vector that extends the basis next, or `None` if the basis spans the whole space.
     next: Option<NdArray>,
+    /// The seed of the next random vector.
+    seed: u64,
 }
 
 impl<'a> KrylovBasis<'a> {
     fn new(a: &'a dyn LinearOperator, dtype: DType, first: NdArray) -> KrylovBasis<'a> {
-        KrylovBasis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first) }
+        KrylovBasis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first), seed: 1 }
     }
 
     /// Returns whether the basis spans the whole space, so that the eigenvalues of the projection are those of the matrix.
@@ -164,21 +226,7 @@ impl<'a> KrylovBasis<'a> {
         let mut residual = 0.0;
         while self.vectors.len() < count {
             let Some(vector) = self.next.take() else { break };
-            self.vectors.push(vector.clone());
-            let product = contiguous_stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
-            let before = norm(&product)?;
-            let basis = stack(&self.vectors, 0)?;
-            let mut rest = product;
-            let mut row = vec![0.0; self.vectors.len()];
-            // Two passes of Gram-Schmidt orthogonalise to the precision of the dtype ("twice is enough", Parlett 1980).
-            for _ in 0..2 {
-                let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&rest)? } else { basis.matmul(&rest)? };
-                let projections = contiguous_stored(&projections)?;
-                rest = contiguous_stored(&rest.subtract(projections.matmul(&basis)?)?)?;
-                let parts = projections.real()?.astype(DType::F64)?.to_vec::<f64>()?;
-                row.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
-            }
-            self.projection.push(row);
+            let (rest, before) = self.push(vector)?;
             residual = norm(&rest)?;
             if !residual.is_finite() {
                 return Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::NotFinite, matrix: 0, batch: 1 });
@@ -195,26 +243,73 @@ impl<'a> KrylovBasis<'a> {
         Ok(residual)
     }
 
+    /// Adds a unit vector that is orthogonal to the basis. Returns the residual of its product with the matrix, and the norm of the product.
+    fn push(&mut self, vector: NdArray) -> Result<(NdArray, f64)> {
+        self.vectors.push(vector.clone());
+        let product = contiguous_stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
+        let before = norm(&product)?;
+        let (rest, row) = self.subtract_projections(product)?;
+        self.projection.push(row);
+        Ok((rest, before))
+    }
+
+    /// Returns `vector` without its projections to the basis vectors, and the real parts of the coefficients of the projections.
+    fn subtract_projections(&self, vector: NdArray) -> Result<(NdArray, Vec<f64>)> {
+        let (mut rest, mut sums) = (vector, vec![0.0; self.vectors.len()]);
+        if self.vectors.is_empty() {
+            return Ok((rest, sums));
+        }
+        let basis = stack(&self.vectors, 0)?;
+        // Two passes of Gram-Schmidt orthogonalise to the precision of the dtype ("twice is enough", Parlett 1980).
+        for _ in 0..2 {
+            let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&rest)? } else { basis.matmul(&rest)? };
+            let projections = contiguous_stored(&projections)?;
+            rest = contiguous_stored(&rest.subtract(projections.matmul(&basis)?)?)?;
+            let parts = projections.real()?.astype(DType::F64)?.to_vec::<f64>()?;
+            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+        }
+        Ok((rest, sums))
+    }
+
     /// Returns a random unit vector that is orthogonal to the basis, or `None` if the basis spans the space.
-    fn random_orthogonal_vector(&self) -> Result<Option<NdArray>> {
+    fn random_orthogonal_vector(&mut self) -> Result<Option<NdArray>> {
         let n = self.a.extents()[0];
         if self.vectors.len() >= n {
             return Ok(None);
         }
-        let generator = random::default_rng(self.vectors.len() as u64);
+        let generator = random::default_rng(self.seed);
+        self.seed += 1;
         let uniform = || generator.uniform(-1.0, 1.0, n, self.dtype.real())?.astype(self.dtype)?.eval().cloned();
-        let mut vector = with_device(self.a.vector_device()?, uniform)?;
-        let basis = stack(&self.vectors, 0)?;
-        for _ in 0..2 {
-            let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&vector)? } else { basis.matmul(&vector)? };
-            vector = contiguous_stored(&vector.subtract(projections.matmul(&basis)?)?)?;
-        }
+        let (vector, _) = self.subtract_projections(with_device(self.a.vector_device()?, uniform)?)?;
         let size = norm(&vector)?;
         Ok(if size > 0.0 { Some(contiguous_stored(&vector.divide(size)?)?) } else { None })
     }
 
-    /// Returns the eigenvalues of the projection in ascending order, and their eigenvectors as columns.
-    fn ritz_pairs(&self) -> Result<(Vec<f64>, NdArray)> {
+    /// Extends and restarts the basis until the `wanted` preferred Ritz pairs are accurate, or the basis spans the whole space. The basis
+    /// has at most `size` vectors.
+    fn run(&mut self, size: usize, wanted: usize, rule: &StoppingRule) -> Result<RitzPairs> {
+        for _ in 0..rule.maxiter {
+            let residual = self.extend_to(size)?;
+            let found = self.ritz_pairs(rule)?;
+            if self.is_complete() {
+                return Ok(found);
+            }
+            // A Ritz vector combines the basis vectors by an eigenvector of the projection. The residual norm of the Ritz vector is
+            // `residual` times the magnitude of the last component of that eigenvector.
+            let mut errors = found.vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
+            errors.iter_mut().for_each(|last| *last *= residual);
+            let accurate = rule.count_accurate(&found, wanted, &errors);
+            if accurate == wanted {
+                return Ok(found);
+            }
+            // As in ARPACK, a restart keeps more than the requested vectors once values have converged.
+            self.restart(&found, (wanted + accurate.min((size - wanted) / 2) + usize::from(wanted == 1)).min(size - 1))?;
+        }
+        Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::EigenvaluesDiverge, matrix: 0, batch: 1 })
+    }
+
+    /// Returns the eigenvalues and eigenvectors of the projection.
+    fn ritz_pairs(&self, rule: &StoppingRule) -> Result<RitzPairs> {
         let count = self.vectors.len();
         let mut matrix = vec![0.0; count * count];
         for (i, row) in self.projection.iter().enumerate() {
@@ -226,7 +321,10 @@ impl<'a> KrylovBasis<'a> {
         }
         let matrix = with_device(self.a.vector_device()?, || NdArray::from_vec(matrix, [count, count]))?;
         let (values, vectors) = eigh(&matrix, Triangle::Lower)?;
-        Ok((values.to_vec()?, vectors))
+        let values: Vec<f64> = values.to_vec()?;
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by(|i, j| rule.key(values[*i]).total_cmp(&rule.key(values[*j])));
+        Ok(RitzPairs { values, vectors, order })
     }
 
     /// Returns linear combinations of the basis vectors, as rows. The columns of `vectors` with the indices `chosen` hold the coefficients.
@@ -237,20 +335,35 @@ impl<'a> KrylovBasis<'a> {
         weights.t()?.matmul(&stack(&self.vectors, 0)?)?.eval().cloned()
     }
 
-    /// Replaces the basis by the Ritz vectors with the indices `kept`.
-    fn restart(&mut self, values: &[f64], vectors: &NdArray, kept: &[usize]) -> Result<()> {
-        let combined = self.combine(vectors, kept)?;
-        self.vectors = (0..kept.len()).map(|i| contiguous_stored(&combined.index(i)?)).collect::<Result<_>>()?;
+    /// Replaces the basis by the `count` preferred Ritz vectors.
+    fn restart(&mut self, found: &RitzPairs, count: usize) -> Result<()> {
+        let kept = &found.order[..count];
+        let combined = self.combine(&found.vectors, kept)?;
+        self.vectors = (0..count).map(|i| contiguous_stored(&combined.index(i)?)).collect::<Result<_>>()?;
         self.projection = kept
             .iter()
             .enumerate()
             .map(|(i, &at)| {
                 let mut row = vec![0.0; i + 1];
-                row[i] = values[at];
+                row[i] = found.values[at];
                 row
             })
             .collect();
         Ok(())
+    }
+
+    /// Replaces the basis by the `count` preferred Ritz vectors, orthonormalised, and continues with a random vector. Returns the
+    /// eigenvalues, computed from the vectors. The values of the projection would contain the rounding errors of all restarts.
+    fn lock(&mut self, found: &RitzPairs, count: usize) -> Result<Vec<f64>> {
+        let combined = self.combine(&found.vectors, &found.order[..count])?;
+        self.vectors.clear();
+        self.projection.clear();
+        for i in 0..count {
+            let (vector, _) = self.subtract_projections(contiguous_stored(&combined.index(i)?)?)?;
+            self.push(contiguous_stored(&vector.divide(norm(&vector)?)?)?)?;
+        }
+        self.next = self.random_orthogonal_vector()?;
+        Ok(self.projection.iter().enumerate().map(|(i, row)| row[i]).collect())
     }
 }
 

@@ -273,6 +273,53 @@ fn eigenvalues_and_singular_values() -> Result<()> {
     Ok(())
 }
 
+/// Returns the Laplacian of a grid of `n` points along each of `axes` axes, and its eigenvalues in ascending order.
+fn grid_laplacian(n: usize, axes: usize, is_periodic: bool) -> Result<(SparseArray, Vec<f64>)> {
+    let mut offsets = vec![0, 1, -1];
+    if is_periodic {
+        offsets.extend([n as i64 - 1, 1 - n as i64]);
+    }
+    let diagonals: Vec<NdArray> = offsets.iter().map(|offset| array![if *offset == 0 { 2.0 } else { -1.0 }]).collect();
+    let line: SparseArray = diags_array(&diagonals, &offsets, Some([n, n]), DType::F64)?.into();
+    let angle = |j: usize| std::f64::consts::PI * if is_periodic { 2.0 * j as f64 / n as f64 } else { (j + 1) as f64 / (n + 1) as f64 };
+    let of_line: Vec<f64> = (0..n).map(|j| 2.0 - 2.0 * angle(j).cos()).collect();
+    let (mut grid, mut values) = (line.clone(), of_line.clone());
+    for _ in 1..axes {
+        let rows = cuprum_core::Array::shape(&grid)[0];
+        let left = kron(&grid, &cuprum_sparse::eye_array(n, n, 0, DType::F64)?)?;
+        grid = left.add(&kron(&cuprum_sparse::eye_array(rows, rows, 0, DType::F64)?, &line)?)?;
+        values = values.iter().flat_map(|value| of_line.iter().map(move |other| value + other)).collect();
+    }
+    values.sort_by(f64::total_cmp);
+    Ok((grid, values))
+}
+
+#[test]
+fn copies_of_repeated_eigenvalues() -> Result<()> {
+    let options = LanczosOptions::default();
+    for (n, axes, is_periodic, k) in [(100, 1, true, 3), (10, 2, true, 4), (8, 3, false, 4), (2, 7, false, 8)] {
+        let (a, values) = grid_laplacian(n, axes, is_periodic)?;
+        for which in [Which::LargestAlgebraic, Which::SmallestAlgebraic] {
+            let want = if which == Which::SmallestAlgebraic { &values[..k] } else { &values[values.len() - k..] };
+            let (got, vectors) = eigsh(&a, k, which, &options)?;
+            assert_close(&got, &NdArray::from_slice(want)?, 1e-12);
+            assert_close(&a.matmul(&vectors)?, &vectors.multiply(&got)?, 1e-8);
+            assert_close(&vectors.t()?.matmul(&vectors)?, &cuprum_core::eye(k, k, 0, DType::F64)?, 1e-12);
+        }
+    }
+    let pairs = cuprum_core::arange(2, 42, 1)?.floor_divide(2)?;
+    let a = diags_array(&[pairs], &[0], None, DType::F64)?;
+    for ncv in [5, 20, 40] {
+        let (got, _) = eigsh(&a, 2, Which::LargestAlgebraic, &LanczosOptions { ncv: Some(ncv), ..options })?;
+        assert_close(&got, &array![20.0, 20.0], 1e-12);
+    }
+    let ones = [array![1.0], array![-1.0], array![-1.0]];
+    let (_, values, _) = svds(&diags_array(&ones, &[0, 1, -49], Some([50, 50]), DType::F64)?, 3, &options)?;
+    let second = 2.0 * (0.48 * std::f64::consts::PI).sin();
+    assert_close(&values, &array![second, second, 2.0], 1e-12);
+    Ok(())
+}
+
 #[test]
 fn eigenvalues_and_singular_values_of_any_scale() -> Result<()> {
     let options = LanczosOptions::default();
