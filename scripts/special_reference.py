@@ -553,6 +553,13 @@ def order_points(r):
     return points + [(0, 0), (1, 0), (0.5, 0), (0.5, -1), (NAN, 1), (1, NAN), (3, -2), (-3, 2)]
 
 
+def growing_order_points(r):
+    """Returns the points of `order_points`, and orders for which factors of I_v(x) overflow or underflow."""
+    points = order_points(r)
+    points += [(v, v * z) for v, z in zip(uniform(r, 170, 1400, 40), uniform(r, 0.2, 1, 40), strict=True)]
+    return points + [(800, 260), (1300, 820), (1399, 960)]
+
+
 def order_envelope(v, x):
     return math.sqrt(2 / math.pi / abs(x)) if abs(x) > abs(v) else 0
 
@@ -608,5 +615,5 @@ REFERENCE = {
     "gammainccinv": (gamma_quantile(False), gamma_quantile_points, None),
     "betainc": (incomplete_beta, largest_exponent(incomplete_beta, beta_triples, 120), None),
     "jv": (bessel_of_order(mp.besselj), order_points, order_envelope),
-    "iv": (bessel_of_order(mp.besseli), order_points, None),
+    "iv": (bessel_of_order(mp.besseli), growing_order_points, None),
 }

@@ -41,13 +41,16 @@ with_gamma! {
             let exponent = v * log1p_minus_x((half - v) / v) + (half - stirling_remainder(v));
             return exp_times(exponent, 0.0, factor * 0.398942280401432677940 / v.sqrt());
         }
-        // Stirling's formula, with a correction for the rounding error of the quotient.
+        // Stirling's formula, with corrections for the rounding errors of the quotient and of `e * half / v`.
         let quotient = half / v;
         if quotient == 0.0 {
             return 0.0;
         }
-        let rest = v * (quotient.mul_add(-v, half) / half) - stirling_remainder(v);
-        let power = quotient.powf(0.5 * v) * (0.5 * v).exp();
+        let base = 2.71828182845904523536 * quotient;
+        let product_rest = quotient.mul_add(2.71828182845904523536, -base) + 1.4456468917292502e-16 * quotient;
+        let rest = v * (quotient.mul_add(-v, half) / half + product_rest / base) - stirling_remainder(v);
+        // The square of the power alone may be outside the range of float64.
+        let power = base.powf(0.5 * v);
         power * (rest.exp() * factor * 0.398942280401432677940 / v.sqrt()) * power
     }
 
