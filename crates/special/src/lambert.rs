@@ -40,7 +40,7 @@ kernel! {
             return if k == 0.0 { if real { zr } else { zi } } else if real { -INFINITY } else { 0.0 };
         }
         let turn = 6.28318530717958647693 * k;
-        if size == INFINITY {
+        if zr.abs() == INFINITY || zi.abs() == INFINITY {
             return if real { INFINITY } else { zi.atan2(zr) + turn };
         }
         // Computes e z + 1 without the rounding error of 1 / e.
@@ -77,8 +77,8 @@ kernel! {
                 let log = (-zr).ln();
                 wr = log - (-log).ln();
             } else {
-                // log(z) - log(log(z)).
-                let log = size.ln();
+                // log(z) - log(log(z)). The magnitude of z may overflow.
+                let log = if size == INFINITY { (0.5 * zr).hypot(0.5 * zi).ln() + 0.693147180559945309417 } else { size.ln() };
                 wr = log - log.hypot(angle).ln();
                 wi = angle - angle.atan2(log);
             }

@@ -1,6 +1,6 @@
 //! Arguments for which a factor of the result overflows, underflows or loses digits. The values are SciPy's or those of mpmath.
 
-use cuprum_core::{DType, NdArray, Result, zeros};
+use cuprum_core::{Complex, DType, NdArray, Result, zeros};
 use cuprum_special as special;
 
 #[test]
@@ -85,11 +85,43 @@ fn quantiles_of_subnormal_probabilities() -> Result<()> {
 }
 
 #[test]
+fn quantiles_at_the_ends_of_the_range() -> Result<()> {
+    let inf = f64::INFINITY;
+    check(vec![
+        ("gammaincinv(0, 1)", special::gammaincinv(0.0, 1.0)?, inf),
+        ("gammaincinv(inf, 1)", special::gammaincinv(inf, 1.0)?, inf),
+        ("gammaincinv(inf, 0)", special::gammaincinv(inf, 0.0)?, 0.0),
+        ("gammainccinv(0, 0)", special::gammainccinv(0.0, 0.0)?, inf),
+        ("gammainccinv(0, 1)", special::gammainccinv(0.0, 1.0)?, 0.0),
+        ("gammainccinv(inf, 1)", special::gammainccinv(inf, 1.0)?, 0.0),
+    ])?;
+    for a in [0.0, inf, -1.0, f64::NAN] {
+        assert!(special::gammaincinv(a, 0.5)?.item_as::<f64>()?.is_nan(), "gammaincinv({a}, 0.5)");
+    }
+    Ok(())
+}
+
+#[test]
 fn lambertw_of_subnormal_numbers() -> Result<()> {
     check(vec![
         ("lambertw(-1e-310, -1)", cuprum_core::real(special::lambertw(-1e-310, -1, 1e-8)?)?, -720.3811592879879),
         ("lambertw(-5e-324, -1)", cuprum_core::real(special::lambertw(-5e-324, -1, 1e-8)?)?, -751.0615595398791),
     ])
+}
+
+#[test]
+fn lambertw_of_numbers_whose_magnitude_overflows() -> Result<()> {
+    let w = |re: f64, im: f64, k: i64| special::lambertw(Complex::new(re, im), k, 1e-8)?.item_as::<Complex<f64>>();
+    let cases = [
+        (w(1.5e308, 1.5e308, 0)?, 703.3923319004384, 0.7842831628461722),
+        (w(-1.5e308, 1.5e308, -1)?, 703.3923170031305, -3.9214158694811556),
+        (w(f64::INFINITY, 0.0, 0)?, f64::INFINITY, 0.0),
+    ];
+    for (got, re, im) in cases {
+        assert!(got.re == re || (got.re / re - 1.0).abs() < 1e-12, "{got}, not {re}");
+        assert!((got.im - im).abs() < 1e-12, "{got}, not {im}");
+    }
+    Ok(())
 }
 
 #[test]

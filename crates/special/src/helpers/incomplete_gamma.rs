@@ -208,7 +208,7 @@ macro_rules! with_incomplete_gamma {
             /// the iterates approach the solution from one side.
             #[helper]
             fn gamma_quantile(a: f64, p: f64, q: f64) -> f64 {
-                if !(a >= 0.0 && a < INFINITY) || !(p >= 0.0 && q >= 0.0) || a == 0.0 && p > 0.0 {
+                if !(a >= 0.0 && p >= 0.0 && q >= 0.0) {
                     return NAN;
                 }
                 if p == 0.0 {
@@ -216,6 +216,9 @@ macro_rules! with_incomplete_gamma {
                 }
                 if q == 0.0 {
                     return INFINITY;
+                }
+                if a == 0.0 || a == INFINITY {
+                    return NAN;
                 }
                 let mut x = gamma_quantile_start(a, p, q);
                 let lower = p <= 0.5 || a < 0.7 && p < 0.95;
