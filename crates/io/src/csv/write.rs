@@ -128,7 +128,7 @@ pub(crate) fn check_ndim_and_evaluate(array: &NdArray) -> Result<()> {
 
 /// Writes a 1-D or 2-D array to a stream.
 pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFormat) -> Result<()> {
-    let numbers: Vec<NumberFormat> = format.formats.iter().map(|text| NumberFormat::parse(text, array.dtype())).collect::<Result<_>>()?;
+    let numbers: Vec<NumberFormat> = format.formats.iter().map(|text| NumberFormat::parse(text)).collect::<Result<_>>()?;
     let columns = if array.ndim() == 2 { array.shape()[1] } else { 1 };
     if numbers.len() > 1 && numbers.len() != columns {
         return Err(Error::value("savetxt", format!("got {} formats for {columns} columns", numbers.len())));
@@ -298,8 +298,8 @@ struct NumberFormat {
 }
 
 impl NumberFormat {
-    /// Parses the format `text`. `dtype` is the dtype of the elements to write.
-    fn parse(text: &str, dtype: DType) -> Result<NumberFormat> {
+    /// Parses the format `text`.
+    fn parse(text: &str) -> Result<NumberFormat> {
         let invalid = |why: &str| Error::value("savetxt", format!("the format {text:?} {why}; examples are %.6f, %10.3e, %g and %d"));
         let (before, rest) = text.split_once('%').ok_or_else(|| invalid("has no %"))?;
         let flags = rest.bytes().take_while(|b| b"-+ 0#".contains(b)).count();
@@ -320,9 +320,6 @@ impl NumberFormat {
         if rest[1..].contains('%') {
             return Err(invalid("has several numbers"));
         }
-        if matches!(kind, b'd' | b'i') && dtype.is_complex() {
-            return Err(invalid("is of integers, the array is complex"));
-        }
         Ok(NumberFormat {
             before: before.to_string(),
             after: rest[1..].to_string(),
@@ -339,19 +336,36 @@ impl NumberFormat {
 
     /// Appends an element.
     fn push_element(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) -> Result<()> {
-        text.extend_from_slice(self.before.as_bytes());
         match read_element(dtype, bytes) {
-            ElementValue::Int(v) if self.is_of_integers() => self.push_integer(v < 0, v.unsigned_abs().to_string(), text),
-            ElementValue::Int(v) => self.push_real(v as f64, text)?,
-            ElementValue::F32(v) => self.push_real(v.into(), text)?,
-            ElementValue::F64(v) => self.push_real(v, text)?,
+            ElementValue::Int(v) if self.is_of_integers() => {
+                text.extend_from_slice(self.before.as_bytes());
+                self.push_integer(v < 0, v.unsigned_abs().to_string(), text);
+                text.extend_from_slice(self.after.as_bytes());
+                Ok(())
+            }
+            ElementValue::Int(v) => self.push_part(v as f64, text),
+            ElementValue::F32(v) => self.push_part(v.into(), text),
+            ElementValue::F64(v) => self.push_part(v, text),
             ElementValue::Complex(v) => {
                 text.extend_from_slice(b" (");
-                self.push_real(v.re, text)?;
-                NumberFormat { before: String::new(), after: String::new(), plus: true, ..*self }.push_real(v.im, text)?;
+                self.push_part(v.re, text)?;
+                let sign = text.len();
+                text.push(b'+');
+                self.push_part(v.im, text)?;
+                // NumPy replaces `+-` by `-`.
+                if text.get(sign + 1) == Some(&b'-') {
+                    text.remove(sign);
+                }
                 text.extend_from_slice(b"j)");
+                Ok(())
             }
         }
+    }
+
+    /// Appends a real element or one part of a complex element, with the text around the number.
+    fn push_part(&self, v: f64, text: &mut Vec<u8>) -> Result<()> {
+        text.extend_from_slice(self.before.as_bytes());
+        self.push_real(v, text)?;
         text.extend_from_slice(self.after.as_bytes());
         Ok(())
     }
@@ -498,15 +512,27 @@ mod tests {
             ("%#d", 3.0, "3"),
         ] {
             let mut text = Vec::new();
-            NumberFormat::parse(format, DType::F64).unwrap().push_element(DType::F64, &f64::to_ne_bytes(value), &mut text).unwrap();
+            NumberFormat::parse(format).unwrap().push_element(DType::F64, &f64::to_ne_bytes(value), &mut text).unwrap();
             assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {value}");
         }
+        for (format, re, im, want) in [
+            ("%5.1f", 1.0, 2.0, " (  1.0+  2.0j)"),
+            ("%5.1f", -1.0, -2.0, " ( -1.0+ -2.0j)"),
+            ("%.1f", -1.0, -2.0, " (-1.0-2.0j)"),
+            ("%+.2f", 1.0, 2.0, " (+1.00++2.00j)"),
+            ("%-6.1fx", 1.0, -0.0, " (1.0   x-0.0  xj)"),
+            ("%d", 1.5, -2.5, " (1-2j)"),
+        ] {
+            let (mut text, bytes) = (Vec::new(), [re, im].map(f64::to_ne_bytes).concat());
+            NumberFormat::parse(format).unwrap().push_element(DType::C128, &bytes, &mut text).unwrap();
+            assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {re} and {im}");
+        }
         for value in [f64::NAN, f64::INFINITY] {
-            let format = NumberFormat::parse("%d", DType::F64).unwrap();
+            let format = NumberFormat::parse("%d").unwrap();
             assert!(format.push_element(DType::F64, &f64::to_ne_bytes(value), &mut Vec::new()).is_err(), "%d of {value}");
         }
         for bad in ["", "%", "%s", "%d,%d", "%5000f", "5.1f"] {
-            assert!(NumberFormat::parse(bad, DType::F64).is_err(), "{bad}");
+            assert!(NumberFormat::parse(bad).is_err(), "{bad}");
         }
     }
 }
