@@ -80,12 +80,12 @@ integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 impl Number for bool {
     fn parse_prefix(text: &[u8]) -> Option<(bool, usize)> {
-        for (word, value) in [("true", true), ("false", false), ("1", true), ("0", false)] {
+        for (word, value) in [("true", true), ("false", false)] {
             if text.get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word.as_bytes())) {
                 return Some((value, word.len()));
             }
         }
-        None
+        i64::parse_prefix(text).map(|(value, len)| (value != 0, len))
     }
 }
 
@@ -137,6 +137,10 @@ mod tests {
         assert_eq!(f32::parse(b"-inf"), Some(f32::NEG_INFINITY));
         assert_eq!(f64::parse(b"1x"), None);
         assert_eq!(bool::parse(b"True"), Some(true));
+        assert_eq!(
+            [&b"2"[..], b"-1", b"10", b"00", b"1.0", b"yes"].map(bool::parse),
+            [Some(true), Some(true), Some(true), Some(false), None, None]
+        );
         assert_eq!(Complex::<f64>::parse(b"1-2j"), Some(Complex::new(1.0, -2.0)));
         assert_eq!(Complex::<f64>::parse(b"(1e3+2.5j)"), Some(Complex::new(1e3, 2.5)));
         assert_eq!(Complex::<f64>::parse(b"1+-2j"), Some(Complex::new(1.0, -2.0)));

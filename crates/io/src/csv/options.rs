@@ -62,7 +62,7 @@ impl From<String> for Delimiter {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TextOptions {
-    /// The text between fields. `None` stands for runs of blanks and tabs.
+    /// The text between fields. `None` stands for runs of ASCII white space.
     pub(super) delimiter: Option<Delimiter>,
     pub(super) comments: Vec<String>,
     pub(super) skip_rows: usize,
@@ -96,7 +96,7 @@ impl Default for TextOptions {
 }
 
 impl TextOptions {
-    /// Sets the delimiter of fields, one byte such as `','`. By default fields are separated by runs of blanks and tabs.
+    /// Sets the delimiter of fields, one byte such as `','`. By default fields are separated by runs of ASCII white space.
     ///
     /// Reading returns an error if the delimiter is a digit, a double quote or a line end, or has several bytes.
     pub fn delimiter(mut self, delimiter: impl Into<Delimiter>) -> Self {

@@ -243,10 +243,10 @@ impl<'a> TableSyntax<'a> {
         Ok(TableSyntax { delimiter, comments: &options.comments, missing, splits_numbers })
     }
 
-    /// Returns whether `byte` is a space, tab or carriage return, and not the delimiter.
+    /// Returns whether `byte` is white space of ASCII as NumPy defines it, except line feeds, and not the delimiter.
     #[inline]
     fn is_blank(&self, byte: u8) -> bool {
-        matches!(byte, b' ' | b'\t' | b'\r') && Some(byte) != self.delimiter
+        matches!(byte, b'\t' | 0x0b..=b'\r' | 0x1c..=b' ') && Some(byte) != self.delimiter
     }
 
     #[inline]
@@ -417,7 +417,7 @@ impl<'a> TableSyntax<'a> {
     }
 
     fn is_missing(&self, field: &str) -> bool {
-        let lower = field.trim().to_lowercase();
+        let lower = field.trim_matches(|c| u8::try_from(c).is_ok_and(|byte| self.is_blank(byte))).to_lowercase();
         MISSING_TEXTS.contains(&lower.as_str()) || self.missing.contains(&lower)
     }
 }

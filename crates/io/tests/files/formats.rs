@@ -195,6 +195,10 @@ fn tables_are_read_with_every_option() {
     let floats = |text: &str, options: io::TextOptions| read(text, options).values.to_vec::<f64>().unwrap();
     assert_eq!(floats("1 2\t3\n 4 5 6 \n", io::TextOptions::default()), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     assert_eq!(floats("1,2\r\n3,4\r\n", options()), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(floats("1\n\x0c\n2\x0b\n3 \x0c\x1f4 \x0c\n", io::TextOptions::default().usecols([0])), [1.0, 2.0, 3.0]);
+    assert_eq!(floats("3 \x0c 4\n", io::TextOptions::default()), [3.0, 4.0]);
+    assert_eq!(floats("1,\x0c2\n", options()), [1.0, 2.0]);
+    assert!(io::load_table_bytes("1\n\u{a0}\n2\n".as_bytes(), &io::TextOptions::default()).is_err(), "white space outside ASCII");
     assert_eq!(floats("# c\r1,2\r\r3,4\r\n5,6\n7,8\r", options().skip_rows(2)), [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
     assert_eq!(floats("head\n\n1,2 # x\n#c\n3,4", options().skip_rows(1)), [1.0, 2.0, 3.0, 4.0]);
     assert_eq!(floats("% c\n1,2 // x\n", options().comments(["%", "//"])), [1.0, 2.0]);
