@@ -371,8 +371,8 @@ impl<'a> KrylovBasis<'a> {
 ///
 /// `k` is less than the smaller extent of the matrix (m, n). The singular vectors of one side span the same space as eigenvectors of `a.H @
 /// a` or `a @ a.H`, whichever is smaller. In float64, singular values below 1e-8 times the largest one, and their vectors, are
-/// inaccurate. The columns of `u` and the rows of `vh` are orthonormal, also for a matrix of lower rank. The operator `a` must provide
-/// products with its conjugate transpose ([`LinearOperator::rmatvec`]).
+/// inaccurate. Copies of repeated values are found as in [`eigsh`]. The columns of `u` and the rows of `vh` are orthonormal, also for a
+/// matrix of lower rank. The operator `a` must provide products with its conjugate transpose ([`LinearOperator::rmatvec`]).
 ///
 /// # Errors
 /// The errors of [`eigsh`].
