@@ -148,13 +148,13 @@ fn root_minus_one(a: C, roots: usize) -> C {
         a = a.sqrt();
         rest -= 1;
     }
-    let difference = a - 1.0;
-    let mut product = C::ONE;
+    // The product of all divisors can overflow, so the loop divides by each.
+    let mut difference = a - 1.0;
     for _ in 0..rest {
         a = a.sqrt();
-        product *= a + 1.0;
+        difference = difference.quotient(a + 1.0);
     }
-    difference / product
+    difference
 }
 
 /// Adds `weight * (1 + node * x)⁻¹ x` to `log` for an upper triangular `x`, one term of the partial fraction form of the Padé approximant.

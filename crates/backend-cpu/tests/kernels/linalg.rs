@@ -224,6 +224,12 @@ fn logarithms_of_unipotent_matrices() {
 }
 
 #[test]
+fn logarithms_near_the_ends_of_the_range() {
+    let log = logm(&array![[1e-300, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.7e308]]).unwrap();
+    assert_eq!(log, array![[1e-300f64.ln(), 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.7e308f64.ln()]]);
+}
+
+#[test]
 fn functions_on_the_branch_cut() {
     let minus_one = array![[-1.0, 0.0], [0.0, -1.0]];
     let log = logm(&minus_one).unwrap().to_vec::<Complex<f64>>().unwrap();
