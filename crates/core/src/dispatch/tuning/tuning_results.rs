@@ -135,7 +135,15 @@ impl DeviceTuningTable {
         versions.hash(&mut h);
         let name = format!("{}-{:016x}.tsv", device.kind().name(), h.finish());
         let file = settings::cache_folder().map(|folder| folder.join("tuning").join(name));
-        let entries = file.as_deref().and_then(|f| read_file(f).ok()).and_then(|t| parse_tuning_file(&t)).unwrap_or_default();
+        let text = file.as_deref().and_then(|file| {
+            let read = read_file(file).inspect_err(|error| {
+                if error.kind() != ErrorKind::NotFound {
+                    tracing::warn!(?file, %error, "tuning results cannot be read");
+                }
+            });
+            read.ok()
+        });
+        let entries = text.and_then(|t| parse_tuning_file(&t)).unwrap_or_default();
         DeviceTuningTable { file, versions, entries }
     }
 
@@ -157,7 +165,11 @@ impl DeviceTuningTable {
             });
         }
         io_failure(Point::FileOpen)?;
-        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        let mut builder = tempfile::Builder::new();
+        // Without this mode, tempfile creates files that only their owner can read. Users can share a cache.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut temporary = builder.tempfile_in(folder)?;
         io_failure(Point::FileWrite)?;
         write!(temporary, "{FILE_HEADER}\n# {}\n", self.versions)?;
         for entry in self.measured_results() {
@@ -319,6 +331,18 @@ mod tests {
     fn files_depend_on_the_versions() {
         let versions = component_versions(Device::CPU);
         assert!(versions.starts_with(&format!("cuprum {}; cpu: ", env!("CARGO_PKG_VERSION"))), "{versions}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn tables_have_the_mode_of_ordinary_files() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (file, ordinary) = (dir.path().join("cpu.tsv"), dir.path().join("ordinary"));
+        std::fs::write(&ordinary, b"").unwrap();
+        table(&file, [1]).save().unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&file), mode(&ordinary));
     }
 
     #[test]
