@@ -109,7 +109,8 @@ impl DiskCache {
                     tracing::debug!(file = %path.display(), "damaged cache entry: {e}");
                     let _ = fs::remove_file(&path);
                 }
-                Err(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => self.warn_once(|| format!("kernel cache entry {} cannot be read ({e})", path.display())),
             }
         }
         self.lock_memory().get(key).cloned()
@@ -124,9 +125,7 @@ impl DiskCache {
         match write_entry(folder, &key.file_name(), bytes) {
             Ok(written) => self.account_for_write(folder, written),
             Err(e) => {
-                if !self.warned.swap(true, Ordering::Relaxed) {
-                    tracing::warn!("kernel cache {} cannot be written ({e}); kernels are kept in memory only", folder.display());
-                }
+                self.warn_once(|| format!("kernel cache {} cannot be written ({e}); kernels are kept in memory only", folder.display()));
                 self.lock_memory().insert(*key, bytes.into());
             }
         }
@@ -139,6 +138,13 @@ impl DiskCache {
             let _ = fs::remove_file(path);
         }
         self.size.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Logs the first problem of this cache. Further problems are not logged.
+    fn warn_once(&self, message: impl FnOnce() -> String) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{}", message());
+        }
     }
 
     fn lock_memory(&self) -> std::sync::MutexGuard<'_, HashMap<CacheKey, Arc<[u8]>>> {
@@ -209,7 +215,12 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
 fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     fs::create_dir_all(folder)?;
     io_failure(Point::FileOpen)?;
-    let mut file = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY_PREFIX);
+    // Without this mode, tempfile creates files that only their owner can read. Users can share a cache.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder)?;
     file.write_all(MAGIC)?;
     io_failure(Point::FileWrite)?;
     file.write_all(&(bytes.len() as u64).to_le_bytes())?;

@@ -98,6 +98,27 @@ fn a_read_only_folder_serves_hits_and_keeps_new_entries_in_memory() {
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn entries_have_the_mode_of_ordinary_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let ordinary = dir.path().join("ordinary");
+    fs::write(&ordinary, b"").unwrap();
+    DiskCache::new(dir.path(), DEFAULT_MAX_BYTES).put(&key(1), b"cubin");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(&only_file(dir.path())), mode(&ordinary));
+}
+
+#[test]
+fn an_unreadable_entry_is_logged() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
+    assert!(cache.get(&key(1)).is_none() && !cache.warned.load(Ordering::Relaxed), "absent");
+    fs::create_dir(dir.path().join(key(1).file_name())).unwrap();
+    assert!(cache.get(&key(1)).is_none() && cache.warned.load(Ordering::Relaxed), "a folder");
+}
+
 #[test]
 fn the_cap_removes_the_oldest() {
     let dir = tempfile::tempdir().unwrap();
