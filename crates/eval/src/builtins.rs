@@ -45,11 +45,11 @@ fn argument_count_error(name: &str, args: &[Value]) -> UnlocatedError {
     UnlocatedError::type_error(format!("{name}() takes one argument, {} given", args.len()))
 }
 
-/// Returns the number that a scalar or a one-element array holds, and `None` for any other value.
+/// Returns the number that a scalar or a 0-d array holds, and `None` for any other value. As in NumPy 2.4, arrays with axes are no numbers.
 fn single_number(value: &Value) -> Unlocated<Option<Scalar>> {
     match value {
         Value::Scalar(s) => Ok(Some(*s)),
-        Value::Array(a) if a.size() == 1 => Ok(Some(a.item()?)),
+        Value::Array(a) if a.ndim() == 0 => Ok(Some(a.item()?)),
         _ => Ok(None),
     }
 }

@@ -5,7 +5,8 @@ use cuprum_core::buffer::try_push_str;
 use cuprum_core::fmt::scalar_text;
 use cuprum_core::ops::value::Value;
 
-/// Returns Python's `repr` of a value: arrays as `array([1., 2.])`, strings in quotes. Waits for the device.
+/// Returns Python's `repr` of a value: arrays as `array([1., 2.])`, strings in quotes. Named tuples have the names of their items, but no
+/// name of their type. Waits for the device.
 ///
 /// # Errors
 ///
@@ -22,30 +23,37 @@ use cuprum_core::ops::value::Value;
 /// ```
 pub fn repr(value: &Value) -> Result<String> {
     let mut out = String::new();
-    // A stack of the enclosing sequences, each with its remaining items and closing bracket. Recursion could overflow the stack on
-    // deeply nested lists.
-    let mut open: Vec<(std::slice::Iter<Value>, &'static str)> = Vec::new();
+    // A stack of the enclosing sequences, each with its remaining items, the names of these items and the closing bracket. Recursion could
+    // overflow the stack on deeply nested lists.
+    let mut open: Vec<(std::slice::Iter<Value>, std::slice::Iter<&'static str>, &'static str)> = Vec::new();
     let mut next = Some(value);
     loop {
         match next {
             Some(Value::Tuple(items)) => {
                 push_text(&mut out, "(")?;
-                open.push((items.iter(), if items.len() == 1 { ",)" } else { ")" }));
+                let names = items.names();
+                open.push((items.iter(), names.iter(), if items.len() == 1 && names.is_empty() { ",)" } else { ")" }));
             }
             Some(Value::List(items)) => {
                 push_text(&mut out, "[")?;
-                open.push((items.iter(), "]"));
+                open.push((items.iter(), [].iter(), "]"));
             }
             Some(value) => push_text(&mut out, &repr_non_sequence(value)?)?,
             None => {
-                let Some((_, close)) = open.pop() else { break };
+                let Some((_, _, close)) = open.pop() else { break };
                 push_text(&mut out, close)?;
             }
         }
-        let Some((items, _)) = open.last_mut() else { break };
+        let Some((items, names, _)) = open.last_mut() else { break };
         next = items.next();
-        if next.is_some() && !out.ends_with(['(', '[']) {
-            push_text(&mut out, ", ")?;
+        if next.is_some() {
+            if !out.ends_with(['(', '[']) {
+                push_text(&mut out, ", ")?;
+            }
+            if let Some(name) = names.next() {
+                push_text(&mut out, name)?;
+                push_text(&mut out, "=")?;
+            }
         }
     }
     Ok(out)

@@ -106,6 +106,15 @@ fn numbers_at_the_limits_of_dtypes() {
         ("random.default_rng(1).integers(3, array([3, 5, 7]), size=(0, 3)).shape", "(0, 3)"),
         ("linalg.solve(eye(2), zeros((2, 0))).shape, linalg.solve(ones((2, 2)), zeros((0, 2, 1))).shape", "((2, 0), (0, 2, 1))"),
         ("linalg.eigh(eye(2)).eigenvalues, linalg.eig(eye(2)).eigenvectors.shape", "(array([1., 1.]), (2, 2))"),
+        (
+            "linalg.slogdet(eye(2)), iinfo('int8')",
+            "((sign=array(1.), logabsdet=array(0.)), (bits=8, min=-128, max=127, dtype=dtype('int8')))",
+        ),
+        (
+            "r = arange(6).reshape(2, 3); r[(0, 1),].shape, r[((0, 1),)].shape, r[(0, 1)], r[(),].shape",
+            "((2, 3), (2, 3), array(1), (0, 3))",
+        ),
+        ("r = arange(6).reshape(2, 3); r[(0, 1),] = 9; r[(True, False),]", "array([[9, 9, 9]])"),
         ("linalg.qr(eye(1)).R, linalg.svd(eye(1)).S, linalg.slogdet(eye(1)).logabsdet", "(array([[1.]]), array([1.]), array(0.))"),
         (
             "sum(f, where=None), cov(a, rowvar=None).shape, arange(2, step=None), argsort(i, axis=None)",

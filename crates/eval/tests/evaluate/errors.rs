@@ -233,6 +233,7 @@ const TABLE: &[Row] = &[
     ("add(f, 1, out=3)", Array, 1, "'out' must be an array, not int", ""),
     ("cumsum(f, out=i)", Array, 1, "[cumsum] cannot store float32 in an array of int64", ""),
     ("int(a)", Type, 1, "only a single number", "`.astype(int)`"),
+    ("float(a[:1])", Type, 1, "only a single number", "`.astype(float)`"),
     ("int(1j)", Type, 1, "complex", ""),
     ("int(nan)", Value, 1, "cannot be made an int", ""),
     ("float('x')", Value, 1, "float() cannot parse 'x'", ""),
