@@ -1,8 +1,8 @@
 //! Kernel of the family `Contract`: tensor contractions as strided, batched matrix products. Floats use the `gemm` crate, integers and bool
 //! use blocked loops, and products with a vector are computed as reductions.
 //!
-//! Operands whose strides do not form a matrix product are first packed into contiguous copies. A result with such strides is computed in a
-//! temporary and then copied to the output.
+//! Operands whose strides do not form a matrix product are first packed into contiguous copies. If the strides of the output do not form a
+//! matrix product, the result is computed in a temporary and then copied to the output.
 
 mod exact;
 mod floats;
@@ -23,7 +23,8 @@ use self::floats::multiply_floats;
 use self::product_batch::{MatrixProduct, ProductBatch, check_bounds};
 use crate::copy::copy;
 
-/// Maximum ratio of converted 16-bit floats to elements of the operand, above which the operand is copied before the conversion.
+/// Maximum ratio of the size of an operand's buffer range to its number of elements, for a conversion of the whole range to float32.
+/// Operands with a larger range are first copied to C order.
 const MAX_CONVERTED_PER_ELEMENT: usize = 4;
 /// Number of elements that one task converts when a 16-bit float array is converted to float32.
 const CONVERSION_TASK_ELEMENTS: usize = 1 << 14;
@@ -76,7 +77,8 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
 }
 
 /// Contracts `a` and `b` into `c`, whose layout is the output layout of `call`. Operands whose strides do not form a matrix product are
-/// first copied to a contiguous layout. Such a result is computed in a temporary and copied to `c`.
+/// first copied to a contiguous layout. If the strides of the result do not form one, the result is computed in a temporary and copied to
+/// `c`.
 fn contract_into(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, mut c: ElementsMut) -> Result<()> {
     let out = &call.outputs[0].layout;
     if let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), out) {
@@ -123,7 +125,7 @@ fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: Elem
         DType::C64 => multiply_floats::<Complex<f32>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
         DType::C128 => multiply_floats::<Complex<f64>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
         DType::Bool => multiply_exactly::<bool>(&one, &batch, x, y, c),
-        // Wrapping products of signed and unsigned integers have the same bits.
+        // Wrapping products of signed and unsigned integers have the same bits, so signed integers use the unsigned code.
         DType::I8 | DType::U8 => multiply_exactly::<u8>(&one, &batch, x, y, c),
         DType::I16 | DType::U16 => multiply_exactly::<u16>(&one, &batch, x, y, c),
         DType::I32 | DType::U32 => multiply_exactly::<u32>(&one, &batch, x, y, c),

@@ -37,7 +37,7 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
     }
     let source = Elements::buffer(input)?;
     let pieces = split_into_pieces(&nest, threads::threads_for_cost(plan.size) * 4);
-    // The target range of a piece ends before the next one begins, so each piece can get its own part of the slice.
+    // The target range of a piece ends before the target range of the next piece begins, so each piece can get its own part of `out`.
     let mut rest = out;
     let mut position = 0;
     let mut tasks = Vec::with_capacity(pieces.len());

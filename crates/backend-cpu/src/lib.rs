@@ -1,4 +1,5 @@
-//! The CPU backend of cuprum. The accelerator `cpu` is the base accelerator of the device `cpu`: it runs every call that others decline.
+//! The CPU backend of cuprum. The accelerator `cpu` is the base accelerator of the device `cpu`: it runs every call that the other
+//! accelerators decline.
 //!
 //! The accelerator implements every kernel family, so that other CPU accelerators may decline any call. A fused expression is evaluated in
 //! tiles that fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise in a

@@ -109,7 +109,7 @@ fn compute_task(compiled: &CompiledProgram, evaluator: &mut Evaluator, start: us
         for column in (0..inner).step_by(tile) {
             let width = tile.min(inner - column);
             for row in (rows..len.min(rows + inner * band)).step_by(inner) {
-                // The last row of a task may be incomplete and end before this tile.
+                // The last row of a task may be incomplete and end before this tile begins.
                 if row + column < len {
                     compute(row + column, width.min(len - row - column));
                 }

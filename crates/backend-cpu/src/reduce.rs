@@ -46,9 +46,9 @@ pub fn native_reduction<C: native::Combine>() -> Reduction {
 
 /// Order of the axes in the loop nest of a reduction.
 pub(crate) enum LoopOrder {
-    /// `[kept.. reduced..]`: each result reduces one row. The field is the number of elements per row.
+    /// Kept axes outside, reduced axes inside: each result reduces one row. The field is the number of elements per row.
     Rows(usize),
-    /// `[reduced.. kept..]`: each result reduces one column. The field is the number of rows.
+    /// Reduced axes outside, kept axes inside: each result reduces one column. The field is the number of rows.
     Columns(usize),
 }
 

@@ -51,8 +51,8 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Returns the result of a reduction from its last accumulator.
     fn finish(acc: Self::Acc) -> Self::Out;
 
-    /// Returns whether the order of merges decides a reduction with the result `_result`, such as a product whose partial products overflow.
-    /// The elements are then merged again in order ([`Reducer::merge_in_order`]).
+    /// Returns whether the order of merges decides a reduction with the result `_result`, such as a product whose partial products
+    /// overflow. The elements are then merged again in order ([`Reducer::merge_in_order`]).
     #[inline(always)]
     fn depends_on_order(_result: Self::Out) -> bool {
         false

@@ -1,6 +1,7 @@
 //! Kernel of the family `Rows`: expressions that combine the elements of a row with reductions of the same row, such as softmax. They are
 //! evaluated a few rows at a time. A row is read from memory once and stays in cache until its results are written. The result of a
-//! reduction fills its whole row, so that later steps are elementwise. A reduction has the same bits as in the kernel family `Reduce`.
+//! reduction fills its whole row, so that all operations after it are elementwise. A reduction has the same bits as in the kernel family
+//! `Reduce`.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};

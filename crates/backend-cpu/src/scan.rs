@@ -5,9 +5,9 @@
 //! split depends only on the row's length, so the bits do not depend on the number of threads. The carry of a run or block equals the total
 //! at the last element before it, so running sums of positive numbers never decrease.
 //!
-//! After the first infinity, NaN or zero product of a row, and from the first run whose product is subnormal, elements are computed sequentially in the row's own dtype, as in NumPy. The
-//! partial results of runs cover fewer elements and may have a wider dtype, so they could be finite where NumPy's result is infinite or
-//! NaN.
+//! After the first infinity, NaN or zero product of a row, and from the first run whose product is subnormal, elements are computed
+//! sequentially in the row's own dtype, as in NumPy. The partial results of runs cover fewer elements and may have a wider dtype, so they
+//! could be finite where NumPy's result is infinite or NaN.
 
 use cuprum_core::call;
 use cuprum_cpu_base::simd::{Loop, dispatch};
@@ -25,11 +25,11 @@ use cuprum_core::{Call, Complex, DType, Element, Outcome, Result, Work, bf16, de
 use crate::reducers::arithmetic::Arithmetic;
 use crate::tile::{CompiledProgram, Evaluator, LoopNest, ResultDestination};
 
-/// Number of consecutive elements in a run, within which the scan is sequential.
+/// Number of consecutive elements in a run. Each run is scanned sequentially, and the results of runs are then combined.
 const RUN_LEN: usize = 64;
-/// Number of runs scanned at once, for instruction-level parallelism.
+/// Number of runs (of [`RUN_LEN`] elements each) that are scanned at once, for instruction-level parallelism.
 const INTERLEAVED_RUNS: usize = 8;
-/// Number of elements in a block of a long row.
+/// Number of elements in a block: the part of a long row that one task scans.
 const BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
 const MIN_TASK_COLUMNS: usize = 64;
@@ -192,7 +192,8 @@ trait ScanOperation<T: Element>: 'static {
     fn any_needs_sequential_scan(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_test_bits(*v)).is_highest_bit_set()
     }
-    /// Returns whether the partial result `total`, which covers fewer elements than NumPy's, is subnormal and has thus lost digits.
+    /// Returns whether the partial result `total`, which covers fewer elements than the running result in NumPy, is subnormal and has thus
+    /// lost digits.
     #[inline(always)]
     fn has_lost_digits(_total: Self::Total) -> bool {
         false
@@ -268,7 +269,7 @@ fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: El
     Ok(())
 }
 
-/// Running totals of [`INTERLEAVED_RUNS`] runs of [`RUN_LEN`] elements. The totals of each run begin at the run's first element.
+/// Running totals of [`INTERLEAVED_RUNS`] runs of [`RUN_LEN`] elements. The totals of a run include only the elements of that run.
 type RunScans<A> = [[A; RUN_LEN]; INTERLEAVED_RUNS];
 
 /// A thread's evaluator of the fused program, with a buffer for the running totals of runs ([`RunScans`]).
@@ -288,9 +289,9 @@ impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
 /// Writes the running results to `out`, whose first element is element `start` of the array. `carry` is the total of the row's elements
 /// before `start`. Returns the total of the elements of `out` alone.
 ///
-/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::needs_sequential_scan`]), or in the first run whose total
-/// has lost digits ([`ScanOperation::has_lost_digits`]). From there on, elements are computed sequentially, `last` holds the previous
-/// result, and totals are not used.
+/// `last` becomes `Some` at the first sticky result of the row ([`ScanOperation::needs_sequential_scan`]), or in the first run ([`RUN_LEN`]
+/// consecutive elements) whose total has lost digits ([`ScanOperation::has_lost_digits`]). From there on, elements are computed
+/// sequentially, `last` holds the previous result, and totals are not used.
 fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,
@@ -343,8 +344,8 @@ fn block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>,
     before
 }
 
-/// Loop that writes the running totals of up to [`INTERLEAVED_RUNS`] runs of the first field to the second field. The totals of each run
-/// begin at the run's first element.
+/// Loop that scans up to [`INTERLEAVED_RUNS`] runs (of [`RUN_LEN`] elements each) separately. Reads the elements from the first field and
+/// writes the running totals to the second field.
 struct ScanRunsLoop<'a, T: ScanElement, C: ScanOperation<T>>(&'a [T], &'a mut RunScans<C::Total>, PhantomData<C>);
 
 impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRunsLoop<'_, T, C> {
@@ -378,10 +379,10 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRunsLoop<'_, T, C> {
     }
 }
 
-/// Loop that combines the running totals of runs with all earlier elements of the row, and writes the results. The fields are the running
-/// totals, the output, the carry of the block, and the total of the block's earlier runs. Returns the new total of the block, whether an
-/// output is sticky ([`ScanOperation::needs_sequential_scan`]), and the start of the first run whose total, or whose total with the
-/// earlier runs, has lost digits ([`ScanOperation::has_lost_digits`]).
+/// Loop that combines the running totals of runs ([`RunScans`]) with all earlier elements of the row, and writes the results. The fields
+/// are the running totals, the output, the carry of the block, and the total of the block's earlier runs. Returns the new total of the
+/// block, whether an output is sticky ([`ScanOperation::needs_sequential_scan`]), and the start of the first run whose total, or whose
+/// total with the earlier runs, has lost digits ([`ScanOperation::has_lost_digits`]).
 struct CombineRunsLoop<'a, T: ScanElement, C: ScanOperation<T>>(
     &'a RunScans<C::Total>,
     &'a mut [T],

@@ -143,7 +143,7 @@ struct Scatter {
     /// Offset of the first value. `value_stride` is the distance between the values of consecutive indices.
     first_value: isize,
     value_stride: isize,
-    /// Extents of the axes of a row, the largest target stride first. `target` and `values` are the strides along them.
+    /// Extents of the axes of a row, the largest target stride first. The fields `target` and `values` hold the strides along these axes.
     dims: Dims,
     target: Strides,
     values: Strides,

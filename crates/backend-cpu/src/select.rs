@@ -71,7 +71,7 @@ fn mark_selected(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> 
 #[inline(always)]
 fn pack_bools(holds: &[bool]) -> u64 {
     let (eights, rest) = holds.as_chunks::<8>();
-    // This product moves the bits of eight bytes, each 0 or 1, to adjacent bits of the product's highest byte.
+    // The multiplication moves the lowest bits of eight bytes, each 0 or 1, to adjacent bits of the product's highest byte.
     let eight = |bytes: &[bool; 8]| u64::from_le_bytes(bytes.map(u8::from)).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     let word = rest.iter().rev().fold(0, |word, &h| word << 1 | h as u64);
     eights.iter().rev().fold(word, |word, bytes| word << 8 | eight(bytes))

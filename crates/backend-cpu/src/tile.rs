@@ -1,7 +1,8 @@
 //! Evaluation of fused programs in tiles: blocks of consecutive elements, short enough that all intermediate values stay in L1.
 //!
-//! Contiguous inputs are read in place; others are first gathered into scratch blocks. The kernel families `Map`, `Rows` and `Fft` write
-//! results to outputs ([`ResultDestination`]). The families `Reduce`, `Scan`, `Select` and `Histogram` read them tile by tile.
+//! Contiguous inputs are read in place; other inputs are first gathered into scratch blocks. The kernel families `Map`, `Rows` and `Fft`
+//! write results to outputs ([`ResultDestination`]). The families `Reduce`, `Scan`, `Select` and `Histogram` read the results of each tile
+//! from scratch memory.
 
 mod instruction;
 mod nest;
@@ -29,7 +30,7 @@ use self::schedule::{Schedule, TileSlices};
 /// cache.
 const MIN_PREFETCHED_BYTES: usize = 256 << 10;
 
-/// A fused program bound to its inputs, with a kernel for every step, ready for evaluation.
+/// A fused program bound to its inputs, with a kernel for each of its operations, ready for evaluation.
 pub(crate) struct CompiledProgram<'a> {
     program: &'a Program,
     nest: LoopNest<'a>,
@@ -69,7 +70,7 @@ impl<'a> CompiledProgram<'a> {
         self.program.is_identity() && self.nest.inputs.first().is_some_and(|input| input.access == AccessPattern::Flat)
     }
 
-    /// Returns the cost per element in elementary operations: one for memory traffic, plus the cost of the program's steps.
+    /// Returns the cost per element in elementary operations: one for memory traffic, plus the cost of the program's operations.
     pub fn cost_per_element(&self) -> usize {
         self.schedule.cost
     }
@@ -89,8 +90,8 @@ fn find_product_factors(program: &Program) -> Option<[usize; 2]> {
     Some([input(root.args().first()?)?, input(root.args().last()?)?])
 }
 
-/// A fused program over contiguous inputs that fit one tile. Such inputs are read in place.
-/// Only the constants are written to registers before the evaluation.
+/// A fused program over contiguous inputs that fit one tile. The inputs are read in place. Only the constants are copied to scratch blocks
+/// before the evaluation.
 pub(crate) struct SingleTile<'a> {
     program: &'a Program,
     schedule: Arc<Schedule>,
@@ -124,7 +125,7 @@ impl<'a> SingleTile<'a> {
         let mut tile = TileSlices { len: self.len, row: self.len, inputs: &self.inputs, outputs };
         self.schedule.run_tile(self.program, &[], &mut tile, &mut blocks);
         self.schedule.copy_outputs(&mut tile, &blocks, |to, value| to.copy_from(value));
-        // Thread-locals are inaccessible while a thread ends. The blocks are then freed.
+        // Thread-locals are inaccessible while a thread ends. The scratch blocks are then freed instead of being kept for reuse.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
     }
 }
@@ -180,9 +181,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Evaluator::for_rows(compiled, compiled.tile_len(), 1)
     }
 
-    /// Returns an evaluator for a program over rows: rows of `row` elements, tiles of up to `rows_per_tile` rows.
+    /// Returns an evaluator for a program over rows of `row` elements. A tile has up to `rows_per_tile` rows.
     pub fn for_rows(compiled: &'c CompiledProgram<'a>, row: usize, rows_per_tile: usize) -> Evaluator<'c, 'a> {
-        // Thread-locals are inaccessible only while a thread ends. The evaluator then allocates its buffers.
+        // Thread-locals are inaccessible only while a thread ends. The evaluator then allocates new buffers.
         let spare = || SPARE_GATHER_BUFFERS.try_with(|s| s.borrow_mut().pop()).ok().flatten().unwrap_or_default();
         let inputs = &compiled.nest.inputs;
         let mut evaluator = Evaluator {
@@ -337,7 +338,7 @@ impl Drop for Evaluator<'_, '_> {
     fn drop(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         let gathered = self.gathered.drain(..).filter(|block| !block.is_empty());
-        // Thread-locals are inaccessible while a thread ends. The blocks are then freed.
+        // Thread-locals are inaccessible while a thread ends. The scratch blocks are then freed instead of being kept for reuse.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
         let _ = SPARE_GATHER_BUFFERS.try_with(|spare| {
             let mut spare = spare.borrow_mut();

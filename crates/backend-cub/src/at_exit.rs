@@ -39,7 +39,7 @@ pub fn register_on_thread(f: extern "C" fn()) {
 /// Returns whether this is the main thread of the process.
 #[cfg(target_os = "linux")]
 pub fn is_main_thread() -> bool {
-    // SAFETY: both functions take no arguments and access no memory.
+    // SAFETY: `gettid` and `getpid` take no arguments and access no memory.
     unsafe { libc::gettid() == libc::getpid() }
 }
 

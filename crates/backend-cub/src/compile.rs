@@ -148,7 +148,7 @@ impl Drop for BackgroundJobRecord {
 /// is not compiled again.
 ///
 /// # Errors
-/// No compiler or headers, or an error of the CUDA driver.
+/// Returns an error if the compiler or the headers are missing, or if the CUDA driver fails.
 pub fn kernels_for_key(
     context: &'static Context,
     key: KernelKey,

@@ -37,7 +37,7 @@ pub struct Coverage {
 /// `cub`. Needs no device.
 ///
 /// # Errors
-/// The table of device kinds is full.
+/// Returns an error if the table of device kinds is full.
 pub fn coverage() -> Result<Vec<Coverage>> {
     let device = Device::new(DeviceKind::intern("cuda")?, 0);
     let mut list = Vec::new();

@@ -25,7 +25,7 @@ pub trait KernelRequest {
     /// Returns the CUDA source of the kernels.
     ///
     /// # Errors
-    /// The name of an operation that has no CUDA implementation.
+    /// Returns the name of an operation of the program that has no CUDA implementation.
     fn cuda_source(&self) -> std::result::Result<Source, &'static str>;
 
     /// Returns whether the kernels take seconds to compile and the accelerator `cuda` computes equal results sooner.

@@ -56,7 +56,7 @@ cuprum_core::inventory::submit! { Registration(&CUB) }
 /// Registers the accelerator. Needed in static libraries, where the linker may drop the automatic registration.
 ///
 /// # Errors
-/// Another accelerator has the same name.
+/// Returns an error if another accelerator has the same name.
 pub fn register() -> Result<()> {
     cuprum_core::register(&CUB)
 }

@@ -90,7 +90,7 @@ impl SourceTemplate {
     /// Returns the source of kernels that evaluate a fused program.
     ///
     /// # Errors
-    /// The name of an operation that has no CUDA implementation.
+    /// Returns the name of an operation of the program that has no CUDA implementation.
     pub fn source_with_program(
         &self,
         program: &Program,

@@ -215,7 +215,8 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
     Ok(buffer)
 }
 
-/// Runs the kernel `run` on `call`. Later operations of the thread do not depend on the launches of a kernel that fails.
+/// Runs the kernel function `run` on `call`, with an error word of its own. If `run` fails after a launch, later operations of the thread
+/// thus do not depend on that launch.
 #[inline]
 pub fn run_operation(call: &Call, run: fn(&Call) -> Result<Outcome>) -> Result<Outcome> {
     fault::with_own_error_word(|| run(call))
@@ -229,8 +230,8 @@ pub fn done_with_buffers(call: &Call, buffers: impl IntoIterator<Item = Arc<Cuda
     call.done_with_buffers(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
-/// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Work on other streams and reports of faults use
-/// the record.
+/// Records that the queued work of `call` writes `outputs` and reads the inputs of `call`. Later work on other streams is ordered by this
+/// record, and readers of `outputs` receive faults by it.
 pub(crate) fn record_outputs(call: &Call, outputs: &[Arc<CudaBuffer>]) {
     recent_work::record_operation(call.op);
     DeviceBuffer::record_written(outputs.iter().map(|b| &b.memory));

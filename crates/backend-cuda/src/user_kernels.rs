@@ -51,7 +51,7 @@ use crate::compile::program::CudaProgram;
 use crate::device;
 use crate::driver;
 
-/// Name of the public type that error messages show.
+/// Name of the public type in error messages.
 const OP: &str = "RawModule";
 /// Name of the header with cuprum's element types and operations, for `#include <cuprum.cuh>`.
 const OPERATIONS_HEADER: &str = "cuprum.cuh";

@@ -37,7 +37,7 @@ fn operation_for_call(call: &Call) -> Result<Operation, Reason> {
         return Err(Reason::new("the copy is not a transpose; the base accelerator is as fast"));
     }
     let operation = Operation { kind: OperationKind::Permute, data, inputs: [a].into_iter().collect(), output };
-    // A complex64 element moves as one float64, because a factor of 1 preserves all bits.
+    // A complex64 element is copied as one float64. cuTENSOR scales it by the factor 1, which preserves all bits.
     let permutation = if data == DataType::C64 { Operation { data: DataType::F64, ..operation } } else { operation.with_real_pairs() };
     permutation.check_operands()
 }

@@ -99,7 +99,7 @@ impl Handle {
     /// Returns the handle of the call's device, which is created at the first call.
     ///
     /// # Errors
-    /// The reason why there is no handle.
+    /// Returns the reason if the handle cannot be created.
     fn of_device(call: &Call) -> std::result::Result<&'static Handle, Reason> {
         static HANDLES: OnceLock<Vec<OnceLock<std::result::Result<Handle, String>>>> = OnceLock::new();
         let count = || driver::probe().map_or(0, |d| d.devices.len());
@@ -273,7 +273,7 @@ impl Handle {
                     times.push((variant.to_string(), time));
                     plans.push((plan, time));
                 }
-                // The measurement may be repeated later, when more memory may be free.
+                // Without enough memory, the measurement is incomplete and not stored. A later call may repeat it with more free memory.
                 Err(PlanError::Call(Error::OutOfMemory { .. })) => is_complete = false,
                 Err(PlanError::Library(error)) => is_complete &= error.is_permanent(),
                 Err(error) => return Err(error),

@@ -42,13 +42,13 @@ pub fn shared() -> Result<&'static Library, Missing> {
 /// Loads the library for a driver that supports CUDA up to major version `driver_major`.
 ///
 /// # Errors
-/// The library or cuBLASLt is missing, or has an unsupported version.
+/// Returns an error if cuTENSOR or cuBLASLt is missing or has an unsupported version.
 pub fn load(driver_major: u32) -> Result<Library, Missing> {
     let spec = LibrarySpec::cutensor();
     let help = format!("pip install cutensor-cu{driver_major}, or set CUPRUM_CUTENSOR_PATH to the folder of libcutensor.so.2");
     let missing = |reason: String| Missing { name: spec.name.into(), reason, help: help.clone() };
     let (cublas_lt, cutensor) = load_cublas_lt_and_cutensor(&spec, driver_major).map_err(|e| Missing {
-        // The dynamic linker may have failed on cuBLASLt instead of cuTENSOR.
+        // If the dynamic linker has failed to load cuBLASLt rather than cuTENSOR, the advice is about cuBLASLt.
         help: if e.reason.contains("libcublasLt") { LibrarySpec::cublas_lt(driver_major).help.into() } else { help.clone() },
         ..e
     })?;

@@ -193,7 +193,7 @@ macro_rules! functions {
             /// Binds all functions.
             ///
             /// # Errors
-            /// The library lacks a function.
+            /// Returns an error if the library lacks a function.
             pub fn bind(library: &Loaded) -> Result<Functions, Missing> {
                 Ok(Functions {
                     // SAFETY: each field's type is the function's signature in cutensor.h. The library is never closed.

@@ -190,8 +190,8 @@ impl Archive {
     }
 }
 
-/// Reads the array named `wanted` from a file of named arrays. Unless `exact` is set, the only array of a file is returned whatever its
-/// name.
+/// Reads the array named `wanted` from a file of named arrays. If the file has only one array and `exact` is not set, returns this array
+/// whatever its name.
 fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
     let archive = Archive::open(path)?;
     let names = archive.names();

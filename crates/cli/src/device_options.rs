@@ -58,7 +58,7 @@ impl DeviceOptions {
         }
         if let Some(choice) = self.mesh {
             let mesh = match choice {
-                // The number is checked before the list of devices is made.
+                // `Mesh::loopback` checks the number of ranks before the list of devices is made.
                 MeshChoice::Ranks(ranks) => Mesh::loopback(ranks).and_then(|_| Mesh::devices(&vec![Device::current()?; ranks])),
                 MeshChoice::Processes => Mesh::from_env(),
             };

@@ -245,7 +245,7 @@ impl Output {
             return Err(Failure::bad_input(format!("{}: there is no folder {}", path.display(), folder.display())));
         }
         let is_stream = path.to_str().is_some_and(is_standard_stream);
-        // `-` without an extension is npy.
+        // Standard output (`-`) without an extension has the format npy.
         let format = io::Format::of_path(path).or(is_stream.then_some(io::Format::Npy));
         let Some(format) = format else {
             let formats = ".npy, .npz, .safetensors, .csv, .tsv, .txt, .png or .ppm";

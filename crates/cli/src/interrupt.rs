@@ -9,7 +9,7 @@ pub fn remove_partial_files_on_signals() {
         static INSTALL_HANDLER: std::sync::Once = std::sync::Once::new();
         INSTALL_HANDLER.call_once(|| {
             let handled = [SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
-            // Without the handler, the signals keep their default action.
+            // If the handler cannot be installed, the signals keep their default action.
             let Ok(mut signals) = signal_hook::iterator::Signals::new(handled) else { return };
             let wait = move || {
                 if let Some(signal) = signals.forever().next() {
@@ -22,7 +22,8 @@ pub fn remove_partial_files_on_signals() {
     }
 }
 
-/// Returns whether the process ignores `signal`, as scripts make their background jobs ignore SIGINT. Only Linux reports it.
+/// Returns whether the process ignores `signal`, as scripts make their background jobs ignore SIGINT. Always returns false on systems other
+/// than Linux, which do not report this.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -154,7 +154,7 @@ pub fn format_measurements(listings: &Value) -> String {
         let file = listing["file"].as_str().unwrap_or("memory only: there is no cache folder that can be written");
         let pinned = if listing["pinned"] == true { ", read-only by CUPRUM_TUNING" } else { "" };
         let entries = listing["entries"].as_array().cloned().unwrap_or_default();
-        // A file is written when there is a measurement.
+        // Without measurements, the file does not exist yet: the first measurement creates it.
         let stored = if entries.is_empty() && pinned.is_empty() { "to be stored" } else { "stored" };
         let device = listing["device"].as_str().unwrap_or_default();
         out += &format!("{device}: {} measured, {stored} in {file}{pinned}\n", entries.len());

@@ -1,6 +1,6 @@
 //! Printing as NumPy does: `str` ([`Display`](std::fmt::Display)), `repr` ([`NdArray::repr`]), and `numpy.printoptions`.
 //!
-//! The rules are those of NumPy's `array2string` with `floatmode='maxprec'`.
+//! The rules are the same as for NumPy's `array2string` with `floatmode='maxprec'`.
 
 mod digits;
 
@@ -203,7 +203,7 @@ impl NdArray {
     /// Returns NumPy's `repr`, such as `array([1., 2.], dtype=float32)`. Waits for the device.
     ///
     /// # Errors
-    /// Errors of evaluation, or too little memory.
+    /// Errors of the evaluation; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     ///
     /// # Examples
     /// ```
@@ -224,7 +224,7 @@ impl NdArray {
     /// Returns the text of [`NdArray::repr`] with the given options.
     ///
     /// # Errors
-    /// Errors of evaluation, or too little memory.
+    /// Errors of the evaluation; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn repr_with(&self, options: &PrintOptions) -> Result<String> {
         // The closing parenthesis takes one column of each line.
         let linewidth = options.linewidth.saturating_sub(1);
@@ -270,7 +270,7 @@ fn array2string_from_args(args: &Args) -> Result<Value> {
 /// Only the printed elements of a large array are copied to the host.
 ///
 /// # Errors
-/// Errors of evaluation, or too little memory.
+/// Errors of the evaluation; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
 ///
 /// # Examples
 /// ```

@@ -53,7 +53,7 @@ impl Graph {
     /// Returned deferred arrays are evaluated in the capture, other deferred arrays are not.
     ///
     /// # Errors
-    /// Errors of `f`, operations that cannot be captured, and a device without graphs, such as the CPU.
+    /// Errors of `f`; an error if an operation cannot be captured, or if the device has no graphs, such as the CPU.
     pub fn capture<R: Evaluate>(f: impl FnOnce() -> Result<R>) -> Result<(Graph, R)> {
         Graph::capture_on(Device::current()?, f)
     }

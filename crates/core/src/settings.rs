@@ -266,7 +266,7 @@ pub(crate) fn checked_cpu_memory_limit() -> Result<Option<usize>> {
 fn read_cpu_memory_limit_once() -> Result<Option<usize>> {
     check_at_first_use()?;
     let code = encode_cpu_limit(parse_cpu_limit_variable()?);
-    // A limit that another thread has set meanwhile takes precedence.
+    // A limit that another thread has set in the meantime takes precedence.
     let stored = CPU_LIMIT.compare_exchange(CPU_LIMIT_UNREAD, code, Ordering::Relaxed, Ordering::Relaxed);
     Ok(decode_cpu_limit(stored.map_or_else(|earlier| earlier, |_| code)))
 }

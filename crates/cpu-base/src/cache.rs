@@ -150,7 +150,8 @@ impl NonTemporal {
     /// Copies `count` bytes, a whole number of cache lines, from `from` to `to` with non-temporal stores.
     ///
     /// # Safety
-    /// The contract of [`NonTemporal::copy_bytes`]; `to` is aligned to a cache line, and `count` is a multiple of [`CACHE_LINE_BYTES`].
+    /// The caller must fulfil the contract of [`NonTemporal::copy_bytes`]. In addition, `to` is aligned to a cache line, and `count` is a
+    /// multiple of [`CACHE_LINE_BYTES`].
     #[inline(always)]
     pub unsafe fn copy_lines(&self, from: *const u8, to: *mut u8, count: usize) {
         self.used.set(true);
@@ -173,7 +174,7 @@ mod streaming_stores {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
     /// # Safety
-    /// The contract of [`super::NonTemporal::copy_lines`].
+    /// The caller must fulfil the contract of [`super::NonTemporal::copy_lines`].
     #[inline(always)]
     pub(super) unsafe fn copy_lines(from: *const u8, to: *mut u8, count: usize) {
         for at in (0..count).step_by(size_of::<__m128i>()) {
@@ -192,7 +193,7 @@ mod streaming_stores {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod streaming_stores {
     /// # Safety
-    /// The contract of [`super::NonTemporal::copy_lines`].
+    /// The caller must fulfil the contract of [`super::NonTemporal::copy_lines`].
     pub(super) unsafe fn copy_lines(from: *const u8, to: *mut u8, count: usize) {
         // SAFETY: the caller guarantees that `from` and `to` are valid for `count` bytes and do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, count) };

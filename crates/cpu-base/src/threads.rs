@@ -51,7 +51,7 @@ pub fn logical_processors() -> usize {
 }
 
 fn current_pool() -> Option<Arc<ThreadPool>> {
-    // `try_with`, because destructors may run this while the thread ends and the thread-local is gone.
+    // Uses `try_with`, because a destructor may call this function while the thread ends and the thread-local is inaccessible.
     SCOPED_POOL.try_with(|s| s.borrow().clone()).ok().flatten().or_else(process_pool)
 }
 
@@ -64,7 +64,7 @@ pub fn max_threads() -> usize {
 /// depend on `threads`.
 ///
 /// # Errors
-/// Threads cannot be started, or `threads` is 0.
+/// Returns an error if threads cannot be started, or if `threads` is 0.
 pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     static POOLS_BY_SIZE: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
     struct RestorePool(Option<Arc<ThreadPool>>);
@@ -157,10 +157,10 @@ fn run_on_threads(threads: usize, work: &(dyn Fn() + Sync)) {
 }
 
 /// Calls `body` for every item like [`for_each`] and returns the results in the order of the items. A failed allocation is returned as an
-/// error, because broadcast inputs may have very many items.
+/// error instead of aborting, because broadcast inputs may have very many items.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`], before the first call of `body`.
+/// [`Error::OutOfMemory`] if memory for the results cannot be allocated. `body` is then not called.
 pub fn map<I: Send, S, R: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,

@@ -8,8 +8,8 @@ pub const BLOCK_SIDE: usize = 16;
 /// Number of target rows per group of blocks. A group reads neighbouring cache lines of a source row soon after each other, because the
 /// hardware fetches cache lines in pairs.
 const GROUP_ROWS: usize = 4 * BLOCK_SIDE;
-/// Number of rows of the staging buffer of large copies. With [`STAGING_LINES_PER_ROW`] cache lines per row, and padding that keeps rows out of the
-/// same cache sets, the buffer takes 24 KiB for elements of 4 bytes.
+/// Number of rows of the staging buffer of large copies. With [`STAGING_LINES_PER_ROW`] cache lines per row, and padding that keeps rows
+/// out of the same cache sets, the buffer takes 24 KiB for elements of 4 bytes.
 const STAGING_ROWS: usize = 8 * BLOCK_SIDE;
 /// Number of cache lines per row of the staging buffer. A row always has at least [`BLOCK_SIDE`] elements, even if these cache lines hold
 /// fewer.
@@ -209,7 +209,7 @@ mod x86 {
     /// element type.
     ///
     /// # Safety
-    /// 8 rows of 8 elements are valid at `s` and `t`.
+    /// `s` is valid for reads, and `t` for writes, of 8 rows of 8 elements.
     #[target_feature(enable = "avx2")]
     unsafe fn transpose_8x8(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
         // SAFETY: the caller guarantees eight rows of eight elements at `s`.
@@ -233,7 +233,7 @@ mod x86 {
     /// element type.
     ///
     /// # Safety
-    /// 4 rows of 4 elements are valid at `s` and `t`.
+    /// `s` is valid for reads, and `t` for writes, of 4 rows of 4 elements.
     #[target_feature(enable = "avx2")]
     unsafe fn transpose_4x4(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
         // SAFETY: the caller guarantees four rows of four elements at `s`.

@@ -49,7 +49,7 @@ macro_rules! with_bits {
             cuprum_core::DType::U32 => $crate::with_bits!(@ u32, $T => $body),
             cuprum_core::DType::C64 => $crate::with_bits!(@ cuprum_core::Complex<f32>, $T => $body),
             cuprum_core::DType::C128 => $crate::with_bits!(@ cuprum_core::Complex<f64>, $T => $body),
-            // All other dtypes have 8 bytes per element, which `typed` asserts.
+            // The dtypes that are not listed above have 8 bytes per element, which `typed` asserts.
             _ => $crate::with_bits!(@ u64, $T => $body),
         }
     };
@@ -125,7 +125,7 @@ impl<'a> Elements<'a> {
         Prefetch::at(self.ptr)
     }
 
-    /// Returns the prefetching state for a loop over these elements that precedes a second loop over the memory after them
+    /// Returns the prefetching state for a loop over these elements. A second loop then reads the memory that follows the elements
     /// ([`Prefetch::new_before_second_loop`]).
     #[inline]
     pub fn prefetch_state_before_second_loop(self) -> Prefetch {
@@ -191,7 +191,7 @@ pub struct ElementsMut<'a> {
     dtype: DType,
     /// The counter of the output whose elements these are, if the output is bool ([`Output::written_bools`]).
     written_bools: Option<&'a AtomicUsize>,
-    /// Number of elements at the start that another view, borrowed from this view, adds to the counter.
+    /// Number of elements at the start of this view that views borrowed from it add to the counter `written_bools`.
     lent: usize,
     life: PhantomData<&'a mut [u8]>,
 }
@@ -271,7 +271,8 @@ impl<'a> ElementsMut<'a> {
         Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, has_valid_bools: false, life: PhantomData }
     }
 
-    /// Adds the elements to the counter of the output, except those that another view adds. Called once their bytes are 0 or 1.
+    /// Adds the number of elements to the counter `written_bools` of the output, except elements that a borrowed view adds (`lent`). Called
+    /// once the bytes of the elements are 0 or 1.
     #[inline]
     fn count_written_bools(&mut self) {
         if let Some(written) = self.written_bools.take() {
@@ -390,7 +391,8 @@ impl Output {
         if host.nbytes() < size * dtype.itemsize() {
             return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
         }
-        // A call may write to some elements only, and `finish` declares all elements of a target valid.
+        // `finish` declares all elements of a target valid bools, although the call may write only some of them. The other elements must
+        // therefore be valid before the call.
         let has_valid_bools = dtype == DType::Bool && target.is_some();
         if has_valid_bools && !host.has_valid_bools() {
             return Err(Error::backend("cpu", call.op.name(), "a bool target has bytes other than 0 and 1"));
@@ -445,8 +447,8 @@ impl Output {
             && let Ok(host) = host_buffer(&self.buffer)
             && host.nbytes() == self.size
         {
-            // SAFETY: every byte of the buffer is an element. Each element was 0 or 1 when the memory was taken, or has been counted once by
-            // a view that has made it a bool. Later writes are writes of bools, or copies of elements that are bools.
+            // SAFETY: every byte of the buffer is an element. Each element was 0 or 1 when the memory was taken, or has been counted once
+            // by a view that has made it a bool. Later writes are writes of bools, or copies of elements that are bools.
             unsafe { host.assume_valid_bools() };
         }
         self.buffer

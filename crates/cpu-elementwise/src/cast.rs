@@ -99,7 +99,8 @@ impl<S: Element + ToOddF64> Unary for RoundToOddF32<S> {
     }
 }
 
-/// Conversion to float64 such that rounding the result to odd, to float32, is the same as rounding `self` to odd.
+/// Conversion to float64 as the first part of a conversion to float32 by rounding to odd. Rounding the float64 to odd gives the same
+/// float32 as rounding `self` to odd.
 trait ToOddF64: Cast<f64> {
     #[inline(always)]
     fn to_odd_f64(self) -> f64
@@ -117,7 +118,8 @@ impl ToOddF64 for u32 {}
 macro_rules! wide_ints {
     ($($t:ty),*) => {$(
         impl ToOddF64 for $t {
-            /// Rounds integers that do not fit the 53 bits of a float64 to a multiple of 2^11: to the odd multiple if they are inexact.
+            /// Rounds an integer that does not fit the 53 bits of a float64 to a multiple of 2^11. An integer between two multiples becomes
+            /// the odd one of these multiples.
             #[inline(always)]
             #[allow(unused_comparisons)]
             fn to_odd_f64(self) -> f64 {
@@ -150,8 +152,9 @@ fn shared_loop_dtypes(from: DType, to: DType) -> (DType, DType) {
 }
 
 /// Returns the loop that converts elements of `from` to `to`, or `None` if there is none. 16-bit floats, as argument or result, use the
-/// loop for float32. From float64 and complex128 to a 16-bit float, and from wide integers to bfloat16, that loop rounds to odd
-/// (`RoundToOddF32`). Integers to float16 need no such loop: float32 holds all integers that float16 does not round to infinity.
+/// loop for float32. Conversions from float64 and complex128 to a 16-bit float, and from wide integers to bfloat16, round to float32 by
+/// rounding to odd (`RoundToOddF32`). Conversions from integers to float16 need no rounding to odd, because float32 holds all integers that
+/// float16 does not round to infinity.
 pub fn select_conversion(from: DType, to: DType) -> Option<SelectedKernel> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {

@@ -198,7 +198,7 @@ fn log_abs(z: C) -> f64 {
     let (x, y) = (z.re.abs().max(z.im.abs()), z.re.abs().min(z.im.abs()));
     let size = z.re.hypot(z.im);
     if (0.5..=2.0).contains(&size) {
-        // Near |z| = 1: 0.5 log1p(x^2 + y^2 - 1), with the sum in double-double precision so that cancellation loses no digits.
+        // Near |z| = 1, log |z| is 0.5 log1p(x^2 + y^2 - 1), with the sum in double-double precision so that cancellation loses no digits.
         let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
         let (head, e1) = vmath::two_sum(x2, -1.0);
         let (sum, e2) = vmath::two_sum(head, y2);
@@ -214,11 +214,11 @@ fn log_abs(z: C) -> f64 {
     size.ln()
 }
 
-/// Returns `factor * e^x * (re + i im)`. Intermediate values overflow only if a part of the result overflows. `|re|` and `|im|` are at most
-/// 1, `factor` is 1 or 0.5.
+/// Returns `factor * e^x * (re + i im)`. Intermediate values overflow only if a part of the result overflows. Requires `|re|` and `|im|` of
+/// at most 1, and a `factor` of 1 or 0.5.
 fn scaled_exp(mut x: f64, mut factor: f64, mut re: f64, mut im: f64) -> C {
-    // If e^x alone would overflow, first multiplies by `e^EXP_LIMIT`, at most twice. The result can be finite, because `re` or `im` may be
-    // as small as the least subnormal number.
+    // If e^x alone would overflow, multiplies `re` and `im` by `e^EXP_LIMIT` first, at most twice. The result can be finite although e^x is
+    // not, because `re` or `im` may be as small as the least subnormal number.
     for _ in 0..2 {
         if x > EXP_LIMIT {
             let e = factor * EXP_LIMIT.exp();
@@ -286,7 +286,7 @@ impl ComplexMath {
         if !(0.5..=2.0).contains(&size) {
             return C::new(log_abs(C::new(1.0 + x, y)), angle);
         }
-        // Near |1 + z| = 1: 0.5 log1p(2x + x^2 + y^2), with the sum in double-double precision.
+        // Near |1 + z| = 1, log |1 + z| is 0.5 log1p(2x + x^2 + y^2), with the sum in double-double precision.
         let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
         let (head, e1) = vmath::two_sum(2.0 * x, x2);
         let (sum, e2) = vmath::two_sum(head, y2);

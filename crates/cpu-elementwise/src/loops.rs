@@ -94,8 +94,8 @@ impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
     }
 }
 
-/// Recomputes by [`Unary::apply_to_rare_argument`] the elements whose argument is rare ([`Unary::is_rare_argument`]), for which the vectorised loop gives wrong
-/// results.
+/// Recomputes by [`Unary::apply_to_rare_argument`] the elements whose argument is rare ([`Unary::is_rare_argument`]), for which the
+/// vectorised loop gives wrong results.
 #[cold]
 #[inline(never)]
 fn recompute_rare_arguments<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
@@ -151,7 +151,8 @@ impl<T: Element> FillLoop for WhereLoop<'_, T> {
                 cyclic_tail_from(self.2, i * cycle_length),
             );
             for (((out, &condition), &a), &b) in out.iter_mut().zip(conditions).zip(a).zip(b) {
-                // With `if`, LLVM would select one of two addresses and load from it, which compiles to gathers.
+                // `select_unpredictable` loads `a` and `b`. With `if`, LLVM would select one of their addresses and load from it, which
+                // compiles to gathers.
                 *out = select_unpredictable(condition, a, b);
             }
         }

@@ -213,7 +213,7 @@ rows! {
     FMAX(a, b) -> T { bool => a | b, int => a.max(b), float => if a >= b || b.is_nan() { a } else { b },
         complex => if b.is_ordered_before(a, true) || b.re.is_nan() || b.im.is_nan() { a } else { b }, }
 
-    // Logic, on bool and on bits.
+    // Logical operations on bool, then bitwise operations on bool and integers.
     LOGICAL_NOT(a) -> bool { bool => !a, }
     LOGICAL_AND(a, b) -> bool { bool => a & b, }
     LOGICAL_OR(a, b) -> bool { bool => a | b, }

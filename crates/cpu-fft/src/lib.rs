@@ -25,7 +25,7 @@ use self::plans::Real;
 /// zeros.
 ///
 /// # Errors
-/// Too little memory, or values that are not floating-point numbers.
+/// Returns an error if scratch memory cannot be allocated, or if the output of `call` is not float32, float64 or complex.
 pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: ElementsMut) -> Result<()> {
     let shape = call.outputs[0].layout.shape();
     let done = match call.outputs[0].dtype.real() {

@@ -78,13 +78,13 @@ impl<T: Real> Plans<T> {
 /// Returns the plan for `n` points. Another thread may plan the same length at the same time; one of the plans is cached.
 ///
 /// # Errors
-/// Too little memory for the plan.
+/// Returns an error if memory of the typical size of a plan cannot be allocated.
 pub(crate) fn get_or_create_plan<T: Real>(kind: TransformKind, n: usize) -> Result<Plan<T>> {
     let plans = || T::plans().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(plan) = plans().find_cached(kind, n) {
         return Ok(plan);
     }
-    // The libraries abort if an allocation fails. A trial allocation of the typical size therefore returns an error first.
+    // rustfft and realfft abort if an allocation fails. A trial allocation of the typical size therefore returns an error first.
     try_reserve("fft", &mut Vec::<Complex<T>>::new(), n.saturating_mul(PLAN_NUMBERS_PER_POINT))?;
     let plan = match kind {
         TransformKind::Forward => Plan::Complex(FftPlanner::new().plan_fft_forward(n)),

@@ -74,18 +74,19 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
                 matrix.iter_mut().step_by(n + 1).for_each(|v| *v = T::from_base(v.real_part()));
                 let values = MatMut::from_column_major_slice_mut(matrix, n, n);
                 let decomposed = decompose(values, batch.team(), MemStack::new(memory));
-                // A NaN anywhere in the triangle makes the last diagonal element of the factor NaN.
+                // A NaN anywhere in the triangle makes the last diagonal element of the factor NaN, so only this element is tested.
                 if !decomposed || num_traits::Float::is_nan(matrix[n * n - 1].largest_part()) {
                     return Err(Failure::Matrix(index, NotPositiveDefinite));
                 }
                 match triangle {
-                    // Rounding errors make the diagonal of a complex factor slightly imaginary.
+                    // Rounding errors give the diagonal of a complex factor small imaginary parts, which are dropped here.
                     Triangle::Lower => store(matrix, n, factor, |i, j, v| match i.cmp(&j) {
                         Ordering::Greater => v,
                         Ordering::Equal => T::from_base(v.real_part()),
                         Ordering::Less => T::zero(),
                     }),
-                    // Row i of the upper factor is the adjoint of column i of the lower factor. Both have the same order in memory.
+                    // Row i of the upper factor is the adjoint of column i of the lower factor. Rows of `factor` and columns of `matrix`
+                    // are contiguous, so the elements are conjugated in memory order.
                     Triangle::Upper => {
                         for (j, (row, column)) in factor.chunks_mut(n).zip(matrix.chunks(n)).enumerate() {
                             row[..j].fill(T::zero());

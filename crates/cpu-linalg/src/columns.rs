@@ -61,7 +61,7 @@ impl Team {
     /// Calls `body` like [`Team::for_each_block`], with scratch memory that each thread allocates by `scratch`.
     ///
     /// # Errors
-    /// Scratch memory cannot be allocated.
+    /// Returns an error if a thread cannot allocate its scratch memory.
     pub(crate) fn for_each_block_with<T: Field, S>(
         self,
         matrix: MatMut<'_, T>,

@@ -177,7 +177,7 @@ fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
         let squares: f64 = column.iter().map(|v| v.times(largest.recip()).norm_sqr()).sum();
         let leading =
             column.iter().copied().fold(Complex::ZERO, |max: Complex<f64>, v| if v.norm_sqr() > max.norm_sqr() { v } else { max });
-        // Leaves an eigenvector whose largest element is real unchanged, so that its sign is kept.
+        // An eigenvector whose largest element is already real keeps its sign.
         let phase = if leading.im == 0.0 { Complex::ONE } else { leading.conj() / leading.norm() };
         let factor = phase.times(1.0 / (largest * squares.sqrt()));
         for v in &mut *column {

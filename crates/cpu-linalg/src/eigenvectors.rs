@@ -7,9 +7,11 @@
 use crate::field::{C, Field};
 use crate::schur_form::SchurForm;
 
-/// Elements of a vector above this magnitude are scaled down by its reciprocal. Products with elements of a scaled matrix are finite.
+/// Maximum magnitude of vector elements. If an element would exceed it, the vector is multiplied by the reciprocal of this constant, so
+/// that products with elements of a scaled matrix stay finite.
 const MAX_ELEMENT: f64 = 1e100;
-/// The smallest divisor. An eigenvalue that equals the diagonal element would otherwise cause a division by zero.
+/// Minimum magnitude of a divisor in the back-substitution. An eigenvalue that equals a diagonal element would otherwise cause a division
+/// by zero.
 const MIN_DIVISOR: f64 = 1e-290;
 
 /// A Schur form of extent `n`, whose diagonal blocks are standardised. The matrices are column-major.
@@ -39,7 +41,7 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
             w[k] = self.at(k, k);
             x[k] = C::ONE;
             if size == 2 {
-                // The diagonal of the block is constant, and its eigenvalues are `diagonal +- i frequency`.
+                // The 2-by-2 diagonal block has equal diagonal elements, and its eigenvalues are `diagonal +- i frequency`.
                 let (above, below) = (self.at(k, k + 1).re, self.at(k + 1, k).re);
                 let frequency = above.abs().sqrt() * below.abs().sqrt();
                 w[k] += C::I * frequency;
@@ -67,7 +69,7 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
         }
     }
 
-    /// Subtracts the product of column `column` of the form, above row `rows`, and its element of `x` from `x`.
+    /// Subtracts `x[column]` times the first `rows` elements of column `column` of the Schur form from the first `rows` elements of `x`.
     fn subtract_column(&self, column: usize, rows: usize, x: &mut [C]) {
         let factor = x[column];
         for (row, value) in x[..rows].iter_mut().enumerate() {
@@ -75,8 +77,8 @@ impl<W: SchurForm + Into<C>> SchurFactors<'_, W> {
         }
     }
 
-    /// Solves the first `rows` rows of `(form - eigenvalue) x = 0` from the last to the first. `x` holds the right sides, followed by the
-    /// known elements.
+    /// Solves the first `rows` rows of `(form - eigenvalue) x = 0` from the last to the first. `x` holds the right-hand sides of these
+    /// rows, followed by the known elements of the solution.
     fn substitute(&self, eigenvalue: C, rows: usize, x: &mut [C]) {
         let least = (f64::EPSILON * eigenvalue.sum_of_parts()).max(MIN_DIVISOR);
         let divisor = |d: C| if d.sum_of_parts() < least { C::from(least) } else { d };

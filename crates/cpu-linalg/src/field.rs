@@ -21,7 +21,7 @@ pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + 
     /// Returns `self / divisor`. Squares of small or large parts of a complex divisor neither underflow nor overflow.
     fn quotient(self, divisor: Self) -> Self;
     fn magnitude(self) -> Self::Base;
-    /// Returns `self / magnitude`. The phase of a real number is its sign, also for an infinite one. As in NumPy, NaN has the sign 1.
+    /// Returns `self / magnitude`. The phase of a finite or infinite real number is its sign. As in NumPy, the phase of NaN is 1.
     fn phase(self, magnitude: Self::Base) -> Self;
     /// Returns the sum of the magnitudes of the real and imaginary parts. As in LAPACK, the pivot is the element with the largest sum.
     fn sum_of_parts(self) -> Self::Base;
@@ -104,22 +104,24 @@ field!(f32, f64);
 pub(crate) struct PowerOfTwoScale<R>(R);
 
 impl<R: Float> PowerOfTwoScale<R> {
-    /// Divides `values` if the largest magnitude is below 1, so that it is near 1, or above LAPACK's limit, so that it is near that. A
-    /// smaller divisor keeps more of the small values of a large matrix. Returns `None` if a value is infinite or NaN.
+    /// If the largest magnitude of `values` is below 1, scales `values` so that it is near 1. If it is above LAPACK's limit, scales
+    /// `values` so that it is near that limit, because a smaller divisor keeps more of the small values of a large matrix. Returns `None`
+    /// if a value is infinite or NaN.
     pub(crate) fn scale_into_range<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
         PowerOfTwoScale::scale_if_outside_limits(values, R::one())
     }
 
-    /// Scales as [`PowerOfTwoScale::scale_into_range`] does, but to at least the reciprocal of the machine epsilon.
+    /// Scales as [`PowerOfTwoScale::scale_into_range`] does, but with the reciprocal of the machine epsilon in place of 1 as the lower
+    /// limit.
     ///
-    /// When faer computes eigenvectors, it replaces small determinants of 2x2 blocks by the product of epsilon and the norm. A determinant is
-    /// quadratic in the matrix, so for a smaller norm this also replaces determinants of well separated eigenvalues.
+    /// When faer computes eigenvectors, it replaces small determinants of 2x2 blocks by the product of epsilon and the norm. A determinant
+    /// is quadratic in the matrix, so for a smaller norm this also replaces determinants of well separated eigenvalues.
     pub(crate) fn scale_for_eigenvectors<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
         PowerOfTwoScale::scale_if_outside_limits(values, R::epsilon().recip())
     }
 
-    /// Divides `values` if the largest magnitude is outside LAPACK's limits, so that it is near the limit. Returns `None` if a value
-    /// is infinite or NaN.
+    /// If the largest magnitude of `values` is outside LAPACK's limits, scales `values` so that this magnitude is near the closer limit.
+    /// Returns `None` if a value is infinite or NaN.
     pub(crate) fn scale_extremes<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
         PowerOfTwoScale::scale_if_outside_limits(values, Self::least_unscaled_norm())
     }

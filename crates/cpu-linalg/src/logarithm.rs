@@ -10,7 +10,7 @@ use crate::field::{C, Field};
 use crate::square_root::triangular_square_root;
 
 /// Largest norms of `x` for which the Padé approximants of log(1 + x) are exact to double precision, for degrees 1 to 7. Source: table 2.1
-/// of the paper.
+/// of Al-Mohy and Higham (see the module documentation).
 const PADE_MAX_NORMS: [f64; 7] = [
     1.586970738772063e-5,
     2.313807884242979e-3,
@@ -116,8 +116,8 @@ fn multiply_triangular(a: &[C], b: &[C], to: &mut [C], n: usize) {
 }
 
 /// Returns the bound on the norm of `x` that decides the degree of the Padé approximant. For non-normal matrices, norms of powers of `x`
-/// give a smaller bound than the norm of `x` (theorem 2.3 of the paper). Degrees 1 and 2 use the norms of powers 2 and 3, higher degrees
-/// the norms of powers 3 and 4.
+/// give a smaller bound than the norm of `x` (theorem 2.3 of Al-Mohy and Higham, see the module documentation). Degrees 1 and 2 use the
+/// norms of powers 2 and 3, higher degrees the norms of powers 3 and 4.
 fn effective_norm(x: &[C], square: &mut [C], power: &mut [C], n: usize) -> f64 {
     let norm = norm_1(x, n);
     if norm <= PADE_MAX_NORMS[0] {
@@ -133,7 +133,8 @@ fn effective_norm(x: &[C], square: &mut [C], power: &mut [C], n: usize) -> f64 {
     }
     multiply_triangular(square, square, power, n);
     let fourth = norm_1(power, n).sqrt().sqrt();
-    // The bound from powers 3 and 4 does not hold for degrees 1 and 2, so the result stays above the limit of degree 2.
+    // The bound from powers 3 and 4 is not valid for degrees 1 and 2. The result is therefore raised above the limit of degree 2, so that a
+    // higher degree is chosen.
     bound.min(third.max(fourth)).max(PADE_MAX_NORMS[1].next_up())
 }
 
@@ -148,7 +149,7 @@ fn root_minus_one(a: C, roots: usize) -> C {
         a = a.sqrt();
         rest -= 1;
     }
-    // The product of all divisors can overflow, so the loop divides by each.
+    // The product of all divisors can overflow, so the loop divides by one divisor after the other.
     let mut difference = a - 1.0;
     for _ in 0..rest {
         a = a.sqrt();

@@ -69,7 +69,7 @@ impl ComplexSchurForm {
     fn triangularize_block(&mut self, n: usize, i: usize) {
         let [a, b, c, d] = [(i, i), (i, i + 1), (i + 1, i), (i + 1, i + 1)].map(|(row, column)| self.t[column * n + row]);
         let half = (a - d) * 0.5;
-        // The vector (shift, c) is an eigenvector of the block, for the eigenvalue d + shift.
+        // The block [[a, b], [c, d]] has the eigenvector (shift, c) for the eigenvalue d + shift.
         let shift = half + (half * half + b * c).sqrt();
         let length = shift.norm().hypot(c.norm());
         let (x, y) = (shift / length, c / length);
@@ -121,7 +121,8 @@ pub(crate) fn compute<T: Widen<Wide: SchurForm + FunctionArgument>>(call: &Call,
             a.copy_converted(index, t, T::widen);
             let is_triangular = t.chunks(n).enumerate().all(|(j, column)| column[j + 1..].iter().all(|v| *v == T::Wide::zero()));
             let Some(mut scale) = PowerOfTwoScale::scale_extremes(t) else { return Err(failed(NotFinite)) };
-            // A triangular matrix is its own Schur form. Its eigenvalues are exact, so the scale must not make a small one inexact.
+            // A triangular matrix is its own Schur form. Its eigenvalues are exact, so the matrix is used without scaling if a scaled
+            // diagonal element is subnormal or zero.
             if is_triangular {
                 if t.iter().step_by(n + 1).any(|v| v.magnitude() < f64::MIN_POSITIVE) {
                     a.copy_converted(index, t, T::widen);

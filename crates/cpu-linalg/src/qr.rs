@@ -18,8 +18,8 @@ use crate::columns::{BLOCK_COLUMNS, Team};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
-/// Replaces `a` (m, n) by its upper factor, with the Householder vectors below the diagonal. Writes the coefficients of the vectors to
-/// `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
+/// Replaces the matrix `a` by its upper factor R, with the Householder vectors below the diagonal. Writes the coefficients of the vectors
+/// to `reflections`. Works panel by panel; each panel has as many columns as `reflections` has rows.
 #[inline(never)]
 fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflections: MatMut<'_, T>, stack: &mut MemStack) -> Result<()> {
     let (block, k) = reflections.shape();
@@ -46,8 +46,8 @@ fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflection
     Ok(())
 }
 
-/// Multiplies each column (of `rows` elements) whose magnitudes are near the smallest normal number or below by a power of two, and writes
-/// the reciprocals of the factors to `scales`. faer treats subnormal columns as zeros. The factor Q does not depend on the scales.
+/// Scales up each column (of `rows` elements) whose magnitudes are all near the smallest normal number or below it. Writes to `scales` the
+/// power of two that scales the column back, or 1. faer treats subnormal columns as zeros. The factor Q does not depend on the scales.
 fn scale_up_small_columns<T: Field>(matrix: &mut [T], rows: usize, scales: &mut [T::Base]) {
     let (smallest, one) = (T::Base::min_positive_value(), T::Base::one());
     for (column, scale) in matrix.chunks_mut(rows.max(1)).zip(scales) {
@@ -59,7 +59,7 @@ fn scale_up_small_columns<T: Field>(matrix: &mut [T], rows: usize, scales: &mut 
     }
 }
 
-/// Writes the first columns of the factor Q to `q` (m, columns). `basis` and `reflections` are the results of [`decompose_in_place`].
+/// Writes the first columns of the factor Q to `q`. `basis` and `reflections` are the results of [`decompose_in_place`].
 #[inline(never)]
 fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_, T>, q: MatMut<'_, T>) -> Result<()> {
     let ((block, k), m) = (reflections.shape(), q.nrows());
@@ -72,8 +72,8 @@ fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_,
             columns.fill(T::zero());
             let end = start + columns.ncols();
             columns.rb_mut().subrows_mut(start, end - start).diagonal_mut().fill(T::one());
-            // These columns of the identity are zero from row `end` on. Panels of reflections that start at row `end` or below do not
-            // change the columns.
+            // `columns` holds columns of the identity, which are zero from row `end` on. Panels of reflections that start at row `end` or
+            // below do not change them, so the loop skips these panels.
             for first in (0..k.min(end)).step_by(block).rev() {
                 let (rows, width) = (m - first, block.min(k - first));
                 let panel = basis.submatrix(first, first, rows, width);
@@ -165,7 +165,7 @@ fn decompose_raw<T: Field>(call: &Call) -> Result<Outcome> {
     let scratch = || Ok((batch.zeros::<T>(block * k)?, batch.zeros::<T::Base>(n)?, batch.allocate_scratch(size)?));
     batch.for_each(items, scratch, |(reflections, scales, memory), first, (h, tau)| {
         for (index, (h, tau)) in (first..).zip(h.chunks_mut(m * n).zip(tau.chunks_mut(k))) {
-            // The transpose in C order is the matrix in column-major order.
+            // The output `h` is the transpose in C order, which has the same memory layout as the matrix in column-major order.
             a.copy(index, h);
             scale_up_small_columns(h, m, scales);
             let coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);

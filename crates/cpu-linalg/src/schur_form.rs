@@ -97,7 +97,7 @@ fn standardize_block(t: &mut [f64], z: &mut [f64], n: usize, i: usize) {
     let [a, b, c, d] = block(t);
     let half = 0.5 * (a - d);
     if half != 0.0 && half * half + b * c < 0.0 {
-        // The angle of the rotation satisfies tan(2 angle) = (d - a) / (b + c).
+        // For the block [[a, b], [c, d]], the angle of the rotation satisfies tan(2 angle) = (d - a) / (b + c).
         let (sum, difference) = (b + c, a - d);
         let length = sum.hypot(difference);
         let cos = (0.5 * (1.0 + sum.abs() / length)).sqrt();
@@ -114,7 +114,7 @@ fn standardize_block(t: &mut [f64], z: &mut [f64], n: usize, i: usize) {
     if c == 0.0 || (a == d && b * c < 0.0) {
         return;
     }
-    // The vector (shift, c) is an eigenvector of the block, for the eigenvalue d + shift.
+    // The block [[a, b], [c, d]] has the eigenvector (shift, c) for the eigenvalue d + shift.
     let half = 0.5 * (a - d);
     let shift = half + (half * half + b * c).max(0.0).sqrt().copysign(half);
     let length = shift.hypot(c);

@@ -74,7 +74,8 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
                 for (index, ((u, vh), s)) in (first..).zip(results) {
                     one(scratch, Some((left, right)), index, s)?;
                     store(left, m, u, |_, _, v| T::narrow(v));
-                    // Row i of `vh` is the adjoint of column i of `v`. Both have the same order in memory.
+                    // Row i of `vh` is the adjoint of column i of `v`. Rows of `vh` and columns of `v` are contiguous, so the elements are
+                    // conjugated in memory order.
                     vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = T::narrow(v.conjugate()));
                 }
                 Ok(())

@@ -17,8 +17,8 @@ use crate::batch::{Batch, Failure};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
-/// Replaces the columns of `x` by the solutions of the triangular system of `a`. faer multiplies by reciprocals of the diagonal. Divides
-/// instead if one of them is infinite or subnormal.
+/// Replaces the columns of `x` by the solutions of the triangular system of `a`. faer multiplies by the reciprocals of the diagonal
+/// elements. If one of the reciprocals is infinite or subnormal, this function divides instead of calling faer.
 pub(crate) fn solve_in_place<T: Field>(a: MatRef<'_, T>, is_lower: bool, mut x: MatMut<'_, T>) {
     let n = a.nrows();
     let has_exact_reciprocal = |v: &T| !v.largest_part().is_finite() || recip(v).largest_part().is_normal();

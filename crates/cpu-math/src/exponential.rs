@@ -65,7 +65,7 @@ fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
     let s_low = minus.madd::<I>(cosh, plus.madd::<I>(sinh, plus.madd::<I>(r, minus - s)));
     let c = minus.madd::<I>(r, plus);
     let c_low = plus.madd::<I>(cosh, minus.madd::<I>(sinh, minus.madd::<I>(r, plus - c)));
-    // The last terms are the rounding errors of 1 - d and 1 + d.
+    // The last terms of both sums are the rounding errors of `minus = 1 - d` and `plus = 1 + d`.
     ((s, s_low + (T::of(1.0) - minus - d)), (c, c_low + (T::of(1.0) - plus + d)), n)
 }
 

@@ -72,8 +72,8 @@ pub fn acos<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = asin_or_half_acos::<I, T>(x.abs());
     let factor = T::of(select(steep, 2.0, 1.0));
     let (s, rest) = (factor * s, factor * rest);
-    // Let the angle be `s + rest`. For `|x| > 1/2` the result is the angle, or pi minus the angle. For other `x` the result is pi/2 minus
-    // the angle, which has the sign of `x`.
+    // For `|x| > 1/2`, `s + rest` is `acos |x|`, and the result is this angle or, for negative `x`, pi minus this angle. For other `x`, `s
+    // + rest` is `asin |x|`, and the result is pi/2 minus `asin x`.
     let multiple = T::of(select(!steep, 1.0, 0.0)) + T::of(select(steep & (x < T::of(0.0)), 2.0, 0.0));
     let plus = steep == (x >= T::of(0.0));
     let (s, rest) = select_one_pair(plus, (-s, -rest), (s, rest));

@@ -2,9 +2,9 @@
 //! of `cuprum_cpu_base::simd`. The crate contains scalar functions only. The interface is internal to the backend.
 //!
 //! Functions are generic over the float format ([`real::Real`], [`logarithm::Logarithm`], `power::Power`) and the SIMD level (`simd::Isa`).
-//! They contain no branches (they use `select`) and no calls that are not inlined, except for the scalar functions of `large_arguments`. The only
-//! table of the vectorised functions is `LOG_TABLE`, whose lookups become gathers. Results, including powers, are within 2 ulps of the
-//! exact value wherever `tests` compares them. `scripts/vmath_coefficients.py` computes the coefficients.
+//! They contain no branches (they use `select`) and no calls that are not inlined, except for the scalar functions of `large_arguments`.
+//! The only table of the vectorised functions is `LOG_TABLE`, whose lookups become gathers. Results, including powers, are within 2 ulps of
+//! the exact value wherever `tests` compares them. `scripts/vmath_coefficients.py` computes the coefficients.
 #![deny(unsafe_code)]
 
 mod coefficients;

@@ -122,8 +122,8 @@ fn split_exponent_from(x: f64, first: u64) -> (f64, f64) {
     const ONE_BITS: u64 = 1f64.to_bits();
     let exponent = x.to_bits().wrapping_add(ONE_BITS - first) >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE_BITS));
-    // The exponent bits become the lowest mantissa bits of a float64 and are converted by a subtraction. Few SIMD levels have an
-    // instruction that converts 64-bit integers.
+    // Converts the exponent to float64: its bits become the lowest mantissa bits of a large float64, from which a constant is subtracted.
+    // Few SIMD levels have an instruction that converts 64-bit integers.
     const MANTISSA_SHIFT: f64 = (1u64 << 52) as f64;
     (m, f64::from_bits(exponent | MANTISSA_SHIFT.to_bits()) - (MANTISSA_SHIFT + 1023.0))
 }
@@ -163,8 +163,8 @@ fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: 
             (product, low.madd::<I>(T::of(s), head.madd::<I>(T::of(s_low), head.fma::<I>(T::of(s), -product))))
         }
     };
-    // `fast_two_sum` needs the operand of larger magnitude first, or 0. The product is exact, and it is either 0 or larger in magnitude
-    // than `head`.
+    // `fast_two_sum` needs a first operand that is 0 or at least as large in magnitude as the second. The product `n * scale_2[0]` is
+    // exact, and it is either 0 or larger in magnitude than `head`.
     let (sum, rest) = fast_two_sum(n * T::of(scale_2[0]), head);
     sum + (n.madd::<I>(T::of(scale_2[1]), low) + rest)
 }
@@ -178,7 +178,7 @@ fn log_in_base<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64
     with_special_cases(x, x, log)
 }
 
-/// Returns `log` for positive finite `argument`, -inf for 0, NaN for negative `argument` and for NaN, and `x` for infinity.
+/// Returns `log` for positive finite `argument`, -inf for 0, NaN for negative or NaN `argument`, and `x` for infinite `argument`.
 #[inline(always)]
 fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
     let zero = T::of(0.0);
@@ -250,7 +250,7 @@ pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let t = select(large, one, x) - one;
     let square = t.madd::<I>(t, t + t);
     let root = square.sqrt();
-    // The rounding error of the square root matters near `x = 1`. The small constant avoids 0/0 at 1 itself.
+    // The rounding error of the square root matters near `x = 1`. The small constant avoids 0/0 at `x = 1`.
     let root_low = (-root).fma::<I>(root, square) / (root + root + T::of(1e-30));
     let (u, u_low) = two_sum(root, t);
     let u_low = u_low + root_low;

@@ -37,8 +37,8 @@ impl Power for f32 {
 }
 
 impl Power for f64 {
-    /// Computes the logarithm as a sum of two numbers with 63 bits in total. The exponential multiplies the relative error of the product
-    /// `y log a` by up to 2^9.5.
+    /// Computes the logarithm as a sum of two numbers with 63 bits in total. A float64 has too few bits, because the exponential multiplies
+    /// the relative error of the product `y log a` by up to 2^9.5.
     #[inline(always)]
     fn power<I: Isa>(a: f64, y: f64) -> f64 {
         let (normal, extra) = a.normalized();
@@ -74,8 +74,8 @@ impl Power for f64 {
 #[inline(always)]
 pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
     let (zero, whole) = (T::of(0.0), T::of(T::ALL_INTEGERS_FROM));
-    // Finds whether `y` is odd: the sum with `shift` has the lowest integer bit of `|y|` in its lowest mantissa bit. Numbers above twice
-    // `ALL_INTEGERS_FROM` are even.
+    // Finds whether `y` is odd: the sum of `|y|` and `shift` has the lowest integer bit of `|y|` in its lowest mantissa bit. Numbers above
+    // twice `ALL_INTEGERS_FROM` are even.
     let size = y.abs().clamped(0.0, 2.0 * T::ALL_INTEGERS_FROM);
     let shift = select(size < whole, whole, zero);
     let shifted = size + shift;
@@ -116,7 +116,7 @@ pub fn hypot<I: Isa, T: Logarithm>(x: T, y: T) -> T {
     let (a, b) = (x.abs(), y.abs());
     let (large, small) = select_one_pair(a < b, (b, a), (a, b));
     let power = |n: f64| T::of(n).exp2i();
-    // Numbers outside these limits are scaled, as their squares would overflow or lose bits.
+    // Numbers above `2^highest` or below `2^lowest` are scaled, because their squares would overflow or lose bits.
     let [scale, highest, lowest] = T::HYPOT_SCALES;
     let unscaled = (power(0.0), power(0.0));
     let (up, down) = select_one_pair(large > power(highest), (power(-scale), power(scale)), unscaled);

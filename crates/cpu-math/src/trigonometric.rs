@@ -1,5 +1,6 @@
 //! Sine, cosine and tangent. The argument is reduced to `x = n pi/2 + r` with `|r| <= pi/4` by Cody and Waite's method ("Software Manual
-//! for the Elementary Functions", 1980) with fused products. The module `large_arguments` handles arguments from `Real::MIN_LARGE_ARGUMENT` on.
+//! for the Elementary Functions", 1980) with fused products. The module `large_arguments` handles arguments from `Real::MIN_LARGE_ARGUMENT`
+//! on.
 
 use cuprum_cpu_base::simd::Isa;
 
@@ -42,7 +43,7 @@ pub fn sin_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
 #[inline(always)]
 pub fn tan_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
-    // The rounding error of `r * r` is up to a quarter of an ulp of the cosine.
+    // The rounding error of `r * r` is up to a quarter of an ulp of the cosine, so it is included in the correction of the cosine.
     let square_low = r.fma::<I>(r, -(r * r));
     let cos = (cos.0, T::of(-0.5).madd::<I>(square_low, cos.1));
     let odd = T::is_odd(turn);

@@ -82,8 +82,8 @@ macro_rules! float {
             }
         }
         impl Real for $t {
-            // Negative numbers have all bits inverted and others only the sign bit, which gives the order of the numbers. The
-            // subtraction wraps negative NaNs from the start to the end of that order.
+            // Inverting all bits of negative numbers, and only the sign bit of other numbers, gives unsigned integers in the order of the
+            // numbers. The subtraction wraps negative NaNs from the start to the end of that order.
             #[inline(always)]
             fn bitwise_key(self) -> $key {
                 const SIGN: $key = 1 << (<$key>::BITS - 1);
@@ -125,8 +125,8 @@ impl Ordered for Complex<f64> {
 }
 
 /// Returns the high and low half of a complex number's key, from the keys `re` and `im` of its parts. Numbers with a NaN part follow all
-/// others: first those whose imaginary part is NaN, then those whose real part is NaN, each ordered by the other part, then those with two
-/// NaN parts. `nan` is the key of a NaN; no number's key is within 2 of `nan`.
+/// numbers without one: first those whose imaginary part is NaN, then those whose real part is NaN, each ordered by the other part, then
+/// those with two NaN parts. `nan` is the key of a NaN; no number's key is within 2 of `nan`.
 #[inline(always)]
 fn complex_key_halves(re: u64, im: u64, nan: u64) -> [u64; 2] {
     match (re == nan, im == nan) {

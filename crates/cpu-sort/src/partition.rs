@@ -18,10 +18,11 @@ const COST_PER_RECORD: usize = 4;
 /// A radix digit of a record: a range of bits of the distance from a base record to that record (see [`Record::digit`]).
 #[derive(Clone, Copy)]
 pub(super) struct Digit<R> {
-    /// A record with index 0 whose key is at most the key of every sorted record. Digits are taken from the distance to this record.
+    /// A record with index 0 whose key is at most the key of every sorted record. Digits are taken from the distance between this record
+    /// and a sorted record.
     pub base: R,
-    /// Number of bits of the distance below the digit. In records that hold key and index in one integer, these bits include the bits of
-    /// the index.
+    /// Number of bits below the digit in the distance from `base` to a record. In records that hold key and index in one integer, these
+    /// bits include the bits of the index.
     pub shift: u32,
     /// Number of bits of the digit.
     pub bits: u32,
@@ -253,7 +254,7 @@ impl BucketRanges {
     /// Writes the partly filled cache line of `bucket` to `target`.
     ///
     /// # Safety
-    /// The contract of [`BucketRanges::push_record`].
+    /// The caller must fulfil the contract of [`BucketRanges::push_record`].
     unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecords<R>) {
         if !self.next[bucket].is_multiple_of(R::RECORDS_PER_LINE) {
             // SAFETY: `write_line` has the safety contract of [`BucketRanges::push_record`], which the caller of `flush` guarantees.
@@ -265,7 +266,7 @@ impl BucketRanges {
     /// source yields other records than were counted.
     ///
     /// # Safety
-    /// The contract of [`BucketRanges::push_record`].
+    /// The caller must fulfil the contract of [`BucketRanges::push_record`].
     #[inline(never)]
     unsafe fn write_line<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecords<R>) {
         let next = self.next[bucket];

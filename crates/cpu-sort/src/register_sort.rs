@@ -25,8 +25,8 @@ const MIN_LEN_FOR_NINE_REGISTER_PIVOT: usize = 1024;
 /// Number of registers that one iteration of the main loop of [`partition`] handles.
 const UNROLL: usize = 4;
 
-/// SIMD registers of keys. A value of the type proves that the processor supports the instructions. All methods must be inlined into
-/// functions that enable those instructions.
+/// A SIMD register type for keys and its operations. A value of the implementing type exists only if the processor supports the
+/// instructions. All methods must be inlined into functions that enable those instructions.
 pub(super) trait Simd: Copy {
     /// Type of one key.
     type Key: Unsigned;
@@ -223,7 +223,8 @@ fn median_of_3<S: Simd>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) -> S::Keys 
 }
 
 /// Partitions keys around a pivot: lower keys go to the front of `keys`, others to the front of `scratch`, which is equally long. The
-/// unsorted keys are in `keys` if `in_keys`, otherwise in `scratch`. Both sides keep their order. Returns the number of lower keys.
+/// unsorted keys are in `keys` if `in_keys`, otherwise in `scratch`. Lower keys and other keys keep their original order. Returns the
+/// number of lower keys.
 #[inline(always)]
 fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
     let len = keys.len().min(scratch.len());

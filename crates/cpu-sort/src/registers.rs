@@ -66,40 +66,40 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m512i {
-                // SAFETY: this value proves AVX-512; the mask limits the load to the `from.len()` keys of the slice.
+                // SAFETY: `self` exists only if the processor has AVX-512; the mask limits the load to the `from.len()` keys of the slice.
                 unsafe { $load($set(-1), Self::first_lanes(from.len()), from.as_ptr().cast()) }
             }
             #[inline(always)]
             fn store(self, keys: __m512i, to: &mut [$key]) {
-                // SAFETY: this value proves AVX-512; the mask limits the store to the `to.len()` keys of the slice.
+                // SAFETY: `self` exists only if the processor has AVX-512; the mask limits the store to the `to.len()` keys of the slice.
                 unsafe { $store(to.as_mut_ptr().cast(), Self::first_lanes(to.len()), keys) }
             }
             #[inline(always)]
             fn min(self, a: __m512i, b: __m512i) -> __m512i {
-                // SAFETY: this value proves that the processor has AVX-512.
+                // SAFETY: `self` exists only if the processor has AVX-512.
                 unsafe { $min(a, b) }
             }
             #[inline(always)]
             fn max(self, a: __m512i, b: __m512i) -> __m512i {
-                // SAFETY: this value proves that the processor has AVX-512.
+                // SAFETY: `self` exists only if the processor has AVX-512.
                 unsafe { $max(a, b) }
             }
             #[inline(always)]
             fn shuffle_xor($self, $v: __m512i, mask: usize) -> __m512i {
-                // SAFETY: this value proves that the processor has AVX-512.
+                // SAFETY: `self` exists only if the processor has AVX-512.
                 unsafe { match mask { $($xor => $cross,)* } }
             }
             #[inline(always)]
             fn compare_exchange(self, keys: __m512i, mask: usize) -> __m512i {
                 let other = self.shuffle_xor(keys, mask);
-                // SAFETY: this value proves that the processor has AVX-512.
+                // SAFETY: `self` exists only if the processor has AVX-512.
                 unsafe { $mask_max($min(keys, other), self.upper[mask.ilog2() as usize], keys, other) }
             }
             // Compresses in a register and stores the register whole, because a compressing store takes about a hundred micro-operations
             // on Zen 4.
             #[inline(always)]
             fn partition(self, keys: __m512i, pivot: __m512i) -> (__m512i, usize, __m512i) {
-                // SAFETY: this value proves that the processor has AVX-512.
+                // SAFETY: `self` exists only if the processor has AVX-512.
                 unsafe {
                     let below = $less(keys, pivot);
                     ($compress(below, keys), below.count_ones() as usize, $compress(!below, keys))
@@ -107,12 +107,12 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             unsafe fn load_register(self, from: *const $key) -> __m512i {
-                // SAFETY: this value proves AVX-512; the caller guarantees that `from` has `LANES` keys.
+                // SAFETY: `self` exists only if the processor has AVX-512; the caller guarantees that `from` has `LANES` keys.
                 unsafe { _mm512_loadu_si512(from.cast()) }
             }
             #[inline(always)]
             unsafe fn store_register(self, keys: __m512i, to: *mut $key) {
-                // SAFETY: this value proves AVX-512; the caller guarantees that `to` is valid for `LANES` keys.
+                // SAFETY: `self` exists only if the processor has AVX-512; the caller guarantees that `to` is valid for `LANES` keys.
                 unsafe { _mm512_storeu_si512(to.cast(), keys) }
             }
         }
@@ -182,7 +182,8 @@ macro_rules! avx2 {
         struct $name {
             /// Mask whose bits are inverted in keys, so that the signed comparisons of AVX2 give the unsigned order.
             order: __m256i,
-            /// Vector masks that select the lanes of the bit masks `greater_key_lanes(1)`, `greater_key_lanes(2)` and `greater_key_lanes(4)`.
+            /// Vector masks that select the lanes of the bit masks `greater_key_lanes(1)`, `greater_key_lanes(2)` and
+            /// `greater_key_lanes(4)`.
             upper: [__m256i; 3],
         }
 
@@ -219,7 +220,7 @@ macro_rules! avx2 {
             // Loads the whole register without a mask, because masked loads are slow on some processors.
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m256i {
-                // SAFETY: this value proves AVX2; the mask limits the load to the `from.len()` keys of the slice.
+                // SAFETY: `self` exists only if the processor has AVX2; the mask limits the load to the `from.len()` keys of the slice.
                 unsafe {
                     if from.len() >= $lanes {
                         return self.load_register(from.as_ptr());
@@ -231,7 +232,7 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             fn store(self, keys: __m256i, to: &mut [$key]) {
-                // SAFETY: this value proves AVX2; the mask limits the store to the `to.len()` keys of the slice.
+                // SAFETY: `self` exists only if the processor has AVX2; the mask limits the store to the `to.len()` keys of the slice.
                 unsafe {
                     if to.len() >= $lanes {
                         return self.store_register(keys, to.as_mut_ptr());
@@ -241,29 +242,29 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             fn min(self, $a: __m256i, $b: __m256i) -> __m256i {
-                // SAFETY: this value proves that the processor has AVX2.
+                // SAFETY: `self` exists only if the processor has AVX2.
                 unsafe { $min }
             }
             #[inline(always)]
             fn max(self, $a: __m256i, $b: __m256i) -> __m256i {
-                // SAFETY: this value proves that the processor has AVX2.
+                // SAFETY: `self` exists only if the processor has AVX2.
                 unsafe { $max }
             }
             #[inline(always)]
             fn shuffle_xor(self, $v: __m256i, mask: usize) -> __m256i {
-                // SAFETY: this value proves that the processor has AVX2.
+                // SAFETY: `self` exists only if the processor has AVX2.
                 unsafe { match mask { $($xor => $cross,)* } }
             }
             #[inline(always)]
             fn compare_exchange(self, keys: __m256i, mask: usize) -> __m256i {
                 let other = self.shuffle_xor(keys, mask);
                 let (least, greatest) = (self.min(keys, other), self.max(keys, other));
-                // SAFETY: this value proves that the processor has AVX2.
+                // SAFETY: `self` exists only if the processor has AVX2.
                 unsafe { _mm256_blendv_epi8(least, greatest, self.upper[mask.ilog2() as usize]) }
             }
             #[inline(always)]
             fn partition(self, keys: __m256i, pivot: __m256i) -> (__m256i, usize, __m256i) {
-                // SAFETY: this value proves that the processor has AVX2.
+                // SAFETY: `self` exists only if the processor has AVX2.
                 unsafe {
                     let below = _mm256_movemask_ps(_mm256_castsi256_ps($greater(pivot, keys))) as u8;
                     (pack_lanes(keys, below), below.count_ones() as usize * $lanes / 8, pack_lanes(keys, !below))
@@ -271,12 +272,12 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             unsafe fn load_register(self, from: *const $key) -> __m256i {
-                // SAFETY: this value proves AVX2; the caller guarantees that `from` has `LANES` keys.
+                // SAFETY: `self` exists only if the processor has AVX2; the caller guarantees that `from` has `LANES` keys.
                 unsafe { _mm256_xor_si256(_mm256_loadu_si256(from.cast()), self.order) }
             }
             #[inline(always)]
             unsafe fn store_register(self, keys: __m256i, to: *mut $key) {
-                // SAFETY: this value proves AVX2; the caller guarantees that `to` is valid for `LANES` keys.
+                // SAFETY: `self` exists only if the processor has AVX2; the caller guarantees that `to` is valid for `LANES` keys.
                 unsafe { _mm256_storeu_si256(to.cast(), _mm256_xor_si256(keys, self.order)) }
             }
         }

@@ -88,8 +88,8 @@ fn max_serial_row<T: Real>(rows: Rows, results: &SortOutputs<T>) -> usize {
         Rows::Uniform(len) => results.keep == len && results.nth.is_none(),
         Rows::Offsets(_) => true,
     };
-    // Elements of 1 and 2 bytes are sorted by counting instead of in registers. A 64-bit key together with its index does not fit a SIMD
-    // lane.
+    // SIMD registers sort elements of 4 bytes, and elements of 8 bytes without indices. Smaller elements are sorted by counting. A 64-bit
+    // key together with its index does not fit a SIMD lane.
     let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.indices.is_none());
     if !is_whole || !is_fit || register_sort::max_len_without_scratch::<u64>(MAX_SERIAL_RECORDS + 1).is_none() {
         return MAX_SERIAL_RECORDS;

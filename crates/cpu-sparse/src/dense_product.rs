@@ -13,8 +13,8 @@ use crate::matrix::{CsrStructure, OutOfBoundsRecord, split_rows};
 
 /// Number of partial sums of a long row. Element n of the row is added to partial sum n modulo `PARTIAL_SUMS`.
 const PARTIAL_SUMS: usize = 4;
-/// Minimum number of elements of a row that is summed in `PARTIAL_SUMS` partial sums. Shorter rows use one sum, because the CPU overlaps the
-/// additions of consecutive rows.
+/// Minimum number of elements of a row that is summed in `PARTIAL_SUMS` partial sums. Shorter rows use one sum, because the CPU overlaps
+/// the additions of consecutive rows.
 const MIN_LONG_ROW: usize = 32;
 /// Number of columns of the dense matrix that one pass over a sparse row multiplies. The sums of these columns stay in registers.
 const WIDE_TILE: usize = 16;

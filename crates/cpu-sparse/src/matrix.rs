@@ -23,7 +23,7 @@ impl<'a, I: Index> CsrStructure<'a, I> {
     /// Returns the structure of a matrix.
     ///
     /// # Errors
-    /// Numbers in `indptr` that decrease or are out of bounds.
+    /// [`Error::Value`] if `indptr` is empty, decreases, or has a number that is negative or greater than the number of indices.
     pub fn new(op: &'static str, indptr: &'a StoredArray, indices: &'a StoredArray) -> Result<CsrStructure<'a, I>> {
         let (indptr, indices) = (Elements::contiguous(indptr)?.typed::<I>(), Elements::contiguous(indices)?.typed::<I>());
         let ([first, ..], [.., last]) = (indptr, indptr) else { return Err(Error::value(op, "indptr has no elements")) };
@@ -50,7 +50,7 @@ impl<'a, I: Index> CsrStructure<'a, I> {
     /// result depends only on `indptr`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`Error::OutOfMemory`] if memory for the list of tasks cannot be allocated.
     pub fn tasks(&self, op: &'static str) -> Result<Vec<Range<usize>>> {
         let (rows, base) = (self.rows(), self.indptr[0].to_usize());
         let weight = |row: usize| row + (self.indptr[row].to_usize() - base);

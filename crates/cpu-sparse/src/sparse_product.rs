@@ -12,8 +12,8 @@ use crate::element::SparseElement;
 use crate::index::Index;
 use crate::matrix::CsrStructure;
 
-/// Maximum ratio of the range of a row's column indices to their number for which a scan over the range sorts them. Only rows with more
-/// than 16 elements use the scan. Other rows are sorted by comparisons.
+/// Maximum spread of the column indices of a row that are sorted by a scan over their range. The spread is the size of this range divided
+/// by the number of indices. Rows with a larger spread or at most 16 elements are sorted by comparisons.
 const MAX_SCAN_SPREAD: usize = 8;
 
 /// Computes the product of two sparse matrices.
@@ -152,7 +152,7 @@ fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &RowAccumulator<T>
     }
 }
 
-/// Returns the first output, `indptr`: the index of the first element of each row, and the total.
+/// Returns the first output, `indptr`: the index of the first element of each row, then the total number of elements.
 fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[ProductPart<T, I>], total: usize) -> Result<StoredArray> {
     let too_many = || Error::value(call.op.name(), format!("{total} elements need int64 indices"));
     I::from_usize(total).ok_or_else(too_many)?;

@@ -14,7 +14,8 @@ pub trait ShardedArray: Sized {
     /// Returns the array distributed over `mesh`, with one placement per mesh axis. The array itself may be on any device.
     ///
     /// # Errors
-    /// A number of placements that differs from the number of mesh axes, an axis out of bounds, or errors of the devices.
+    /// Returns an error if the number of placements differs from the number of mesh axes, if an axis is out of bounds, or if a device
+    /// fails.
     ///
     /// # Examples
     /// ```
@@ -40,7 +41,7 @@ pub trait ShardedArray: Sized {
     /// communication.
     ///
     /// # Errors
-    /// The errors of [`ShardedArray::shard`]; an array that is not on a mesh.
+    /// Returns the errors of [`ShardedArray::shard`], and an error if the array is not on a mesh.
     ///
     /// # Examples
     /// ```
@@ -68,7 +69,7 @@ pub trait ShardedArray: Sized {
     /// Returns the parts of the array that the ranks of this process hold, in the order of the ranks.
     ///
     /// # Errors
-    /// An array that is not on a mesh, or errors of the evaluation.
+    /// Returns an error if the array is not on a mesh, or if the evaluation of a deferred array fails.
     fn local_shards(&self) -> Result<Vec<Self>>;
 }
 
@@ -96,7 +97,8 @@ impl ShardedArray for NdArray {
             }
             other => *other,
         };
-        // A C-contiguous array of the stored shape has the stored placements. A [`ViewMap`] would lose placements along axes of extent 1.
+        // A C-contiguous array with the shape of its buffer has the placements of the buffer. A [`ViewMap`] would lose placements along
+        // axes of extent 1.
         if buffer.distribution.shape[..] == *stored.shape() && stored.layout().is_c_contiguous() {
             return Some(buffer.distribution.placements.to_vec());
         }

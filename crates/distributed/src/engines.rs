@@ -67,7 +67,7 @@ pub(crate) trait Engine: Send + Sync {
     /// to `pieces`, as soon as the piece has arrived or is queued on the device.
     ///
     /// # Errors
-    /// An error of a device, of `pieces`, or of a process that does not answer or runs another program.
+    /// Returns an error if a device or a function of `pieces` fails, or if another process does not answer or runs another program.
     fn exchange(&self, members: &[Device], dtype: DType, transfers: &[Transfer], pieces: &mut dyn PieceEndpoint) -> Result<()>;
 
     /// Returns the error that has ended the mesh. Returns `Ok` if the mesh has not failed.

@@ -1,4 +1,4 @@
-//! Exchanges: pieces of arrays move between ranks, and are joined to arrays in the order in which they arrive.
+//! Exchanges: pieces of arrays move between ranks, and are assembled to arrays in the order in which they arrive.
 
 use cuprum_core::dispatch::record_launch;
 use cuprum_core::{CallRecord, DType, Family, Item, KernelLaunch, NdArray, Result, StoredArray, Stream, assemble, empty};
@@ -13,13 +13,13 @@ use crate::placement::{Region, extents};
 pub(crate) struct Piece {
     pub from: usize,
     pub to: usize,
-    /// The region, in the coordinates of the array that the receiver joins.
+    /// The region, in the coordinates of the array that the receiver assembles.
     pub region: Region,
-    /// Index of the receiver's array among the arrays that this process joins. Not used if the receiver belongs to another process.
+    /// Index of the receiver's array among the arrays that this process assembles. Not used if the receiver belongs to another process.
     pub slot: usize,
 }
 
-/// An array on one device that is joined from pieces.
+/// An array on one device that is assembled from pieces.
 ///
 /// A large array is written piece by piece, so that a piece is copied while later pieces are still travelling. A small array is written by
 /// one operation after the last piece, because one operation per piece would take longer than the copies.
@@ -85,7 +85,7 @@ impl PieceAssembly {
     }
 }
 
-/// Moves `pieces` to their receivers, and returns the joined arrays. `view` returns the elements of a piece that a rank of this process
+/// Moves `pieces` to their receivers, and returns the assembled arrays. `view` returns the elements of a piece that a rank of this process
 /// holds, on the rank's device. `name` is the name under which the exchange is recorded.
 ///
 /// All processes of the mesh must call this function with the same pieces.
@@ -110,9 +110,9 @@ pub(crate) fn exchange(
     local.assemblies.into_iter().map(PieceAssembly::finish).collect()
 }
 
-/// The pieces that ranks of this process send, keep and receive in an exchange, and the arrays that are joined from them.
+/// The pieces that ranks of this process send, keep and receive in an exchange, and the arrays that are assembled from them.
 struct LocalPieces<'a> {
-    /// Pieces that a rank of this process holds and needs.
+    /// Pieces that a rank of this process both holds and needs, so that they are not sent.
     own: Vec<Piece>,
     /// Pieces that travel between ranks, one per transfer.
     sent: Vec<Piece>,

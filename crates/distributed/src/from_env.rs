@@ -64,7 +64,7 @@ impl Mesh {
     /// Returns a mesh of the given shape over all processes of the launcher. Ranks are numbered in C order. See [`Mesh::from_env`].
     ///
     /// # Errors
-    /// The errors of [`Mesh::from_env`]; a number of processes that differs from the number of ranks.
+    /// Returns the errors of [`Mesh::from_env`], and an error if the number of processes differs from the number of ranks.
     pub fn from_env_grid(shape: &[usize]) -> Result<Mesh> {
         let ranks = rank_count(shape)?;
         let differs = |size| Error::value("mesh", format!("a mesh of shape {shape:?} has {ranks} ranks, but there are {size} processes"));
@@ -134,7 +134,7 @@ fn device_of(local_rank: usize) -> Result<Device> {
     }
     let devices: Vec<Device> = Device::all().into_iter().filter(|device| device.kind() == current.kind()).collect();
     match devices[..] {
-        // A launcher may make only one device visible to each process.
+        // If the launcher makes only one device visible to each process, the local rank is not the index of the device.
         [device] => Ok(device),
         _ => devices.get(local_rank).copied().ok_or_else(|| {
             let message =

@@ -47,7 +47,7 @@ pub use placement::{PartialOp, Placement};
 /// Registers the device kind where `inventory` cannot, as in static libraries. A second call has no effect.
 ///
 /// # Errors
-/// A registration of the same name.
+/// Returns an error if another accelerator has the same name.
 pub fn register() -> cuprum_core::Result<()> {
     cuprum_core::register(&MESH)
 }

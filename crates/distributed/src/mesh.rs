@@ -59,7 +59,7 @@ impl Mesh {
     /// The ranks share the memory and the threads of this process, so that the mesh is not faster than the host.
     ///
     /// # Errors
-    /// No ranks, more than 4096 ranks, or too many meshes.
+    /// Returns an error if `ranks` is 0 or more than 4096, or if the process already has the maximum number of meshes.
     pub fn loopback(ranks: usize) -> Result<Mesh> {
         Mesh::loopback_grid(&[ranks])
     }
@@ -67,7 +67,7 @@ impl Mesh {
     /// Returns a mesh of the given shape, whose ranks are on the host. Ranks are numbered in C order.
     ///
     /// # Errors
-    /// The errors of [`Mesh::loopback`]; a grid without axes.
+    /// Returns the errors of [`Mesh::loopback`], and an error if `shape` has no axes.
     pub fn loopback_grid(shape: &[usize]) -> Result<Mesh> {
         let ranks = rank_count(shape)?;
         Mesh::grid_over_devices(shape, &vec![Device::CPU; ranks])
@@ -76,7 +76,7 @@ impl Mesh {
     /// Returns a mesh of one axis over devices of this process. A device may have several ranks.
     ///
     /// # Errors
-    /// The errors of [`Mesh::loopback`]; a device that is not ready, or that is a mesh.
+    /// Returns the errors of [`Mesh::loopback`], and an error if a device is not ready or is itself a mesh.
     pub fn devices(devices: &[Device]) -> Result<Mesh> {
         Mesh::grid_over_devices(&[devices.len()], devices)
     }
@@ -84,7 +84,7 @@ impl Mesh {
     /// Returns a mesh of the given shape over devices of this process, in C order.
     ///
     /// # Errors
-    /// The errors of [`Mesh::devices`]; a number of devices that differs from the number of ranks.
+    /// Returns the errors of [`Mesh::devices`], and an error if the number of devices differs from the number of ranks.
     pub fn grid_over_devices(shape: &[usize], devices: &[Device]) -> Result<Mesh> {
         if rank_count(shape)? != devices.len() {
             let message = format!("a mesh of shape {shape:?} has {} ranks, but {} devices are given", rank_count(shape)?, devices.len());
@@ -121,7 +121,7 @@ impl Mesh {
     /// Returns the mesh that is `device`.
     ///
     /// # Errors
-    /// A device that is not a mesh.
+    /// Returns an error if `device` is not a mesh.
     pub fn of_device(device: Device) -> Result<Mesh> {
         let meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
         let found = if device.kind().name() == DEVICE_KIND_NAME { meshes.get(device.ordinal()).copied() } else { None };
@@ -202,7 +202,7 @@ impl Mesh {
 /// Returns the number of ranks of a mesh.
 ///
 /// # Errors
-/// No axis, no rank, or too many ranks in all or along an axis.
+/// Returns an error if the mesh has no axis, no rank or too many ranks.
 pub(crate) fn rank_count(shape: &[usize]) -> Result<usize> {
     let count = shape.iter().try_fold(1usize, |count, n| count.checked_mul(*n)).unwrap_or(usize::MAX);
     if shape.is_empty() || count == 0 || count > MAX_RANKS {

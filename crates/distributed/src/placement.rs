@@ -16,11 +16,11 @@ use crate::partition::Blocks;
 pub enum PartialOp {
     /// The sum of the ranks' values; for bools, the logical or.
     Sum,
-    /// The product; for bools, the logical and.
+    /// The product of the ranks' values; for bools, the logical and.
     Prod,
-    /// The smallest value; NaN if any is NaN.
+    /// The smallest of the ranks' values; NaN if any value is NaN.
     Min,
-    /// The largest value; NaN if any is NaN.
+    /// The largest of the ranks' values; NaN if any value is NaN.
     Max,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Option<Reg
 /// Checks placements and makes their axes non-negative.
 ///
 /// # Errors
-/// A number of placements that differs from the number of mesh axes, or an axis out of owned_elements.
+/// Returns an error if the number of placements differs from the number of mesh axes, or if an axis is out of bounds.
 pub(crate) fn check_placements(op: &'static str, mesh: Mesh, placements: &[Placement], ndim: usize) -> Result<Placements> {
     let axes = mesh.shape().len();
     if placements.len() != axes {

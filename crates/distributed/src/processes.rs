@@ -1,8 +1,7 @@
 //! Meshes over several processes: launchers' variables, the rendezvous, and the connections between processes.
 //!
-//! The modules, lowest layer first: `wire` and `authentication`; `handshake`; `acceptor` and `engine_choice`; `rendezvous`; `rank_connections`;
-//! `ledger`;
-//! `world`. `launch` reads the variables of launchers.
+//! The modules, lowest layer first: `wire` and `authentication`; `handshake`; `acceptor` and `engine_choice`; `rendezvous`;
+//! `rank_connections`; `ledger`; `world`. `launch` reads the variables of launchers.
 
 pub(crate) mod acceptor;
 pub(crate) mod authentication;

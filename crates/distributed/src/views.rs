@@ -293,7 +293,7 @@ pub(crate) fn local_regions(mesh: Mesh, array: &StoredArray, region: &dyn Fn(usi
 }
 
 /// Returns, for each rank of this process, the region `region(rank)` of `array` as one or more parts on the rank's device. Each part has
-/// its own region of `array`. Parts that come from different ranks are not joined if they divide the region along one axis.
+/// its own region of `array`. Parts that come from different ranks remain separate arrays if they divide the region along one axis.
 pub(crate) fn local_region_parts(
     mesh: Mesh,
     array: &StoredArray,

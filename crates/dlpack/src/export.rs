@@ -25,8 +25,8 @@ pub type LegacyTensor = Managed<DLManagedTensor>;
 /// [`contiguous`](NdArray::contiguous) arrays. On a CUDA device, the legacy default stream waits for the work that computes the array.
 ///
 /// # Errors
-/// Errors of the evaluation. [`Error::Device`] if the device is neither the host nor a CUDA device, or if it is a CUDA device and this
-/// build lacks the feature `cuda`.
+/// The errors of evaluating `array`, if it is deferred. [`Error::Device`] if the device is neither the host nor a CUDA device, or if it is
+/// a CUDA device and this build lacks the feature `cuda`.
 pub fn export(array: &NdArray) -> Result<ManagedTensor> {
     Exporter::default().shared(array)
 }
@@ -34,7 +34,7 @@ pub fn export(array: &NdArray) -> Result<ManagedTensor> {
 /// Returns a tensor that its consumer may write. The elements are copied if anything else uses their memory.
 ///
 /// # Errors
-/// The errors of [`export`], or too little memory for a copy.
+/// The errors of [`export`], and an error if memory for the copy cannot be allocated.
 pub fn export_owned(array: NdArray) -> Result<ManagedTensor> {
     Exporter::default().owned(array)
 }
@@ -43,7 +43,7 @@ pub fn export_owned(array: NdArray) -> Result<ManagedTensor> {
 /// cannot forbid writes.
 ///
 /// # Errors
-/// The errors of [`export`], or too little memory for a copy.
+/// The errors of [`export`], and an error if memory for the copy cannot be allocated.
 pub fn export_legacy(array: NdArray) -> Result<LegacyTensor> {
     Exporter::default().legacy(array)
 }

@@ -42,7 +42,7 @@ pub unsafe fn import<M: ManagedTensorBase + 'static>(tensor: *mut M) -> Result<N
 /// The errors of [`import`].
 ///
 /// # Safety
-/// The requirements of [`import`].
+/// The caller must meet the requirements of [`import`].
 pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: StreamNumber) -> Result<NdArray> {
     if !tensor.is_aligned() {
         return Err(Error::value(OP, format!("the address {tensor:p} is not that of a tensor structure")));

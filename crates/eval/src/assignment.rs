@@ -60,7 +60,7 @@ impl Evaluator<'_> {
 
     /// Assigns `value` to the elements that `target` selects. Other variables with the same array keep their values.
     pub(crate) fn assign_elements(&mut self, target: &ElementTarget, span: Span, value: Value) -> Result<(), EvalError> {
-        // The variable is changed in place. A second handle to the array would make the assignment copy the array.
+        // The array is changed inside the variable, because a second handle to the array would make the assignment copy it.
         let result = match self.variables.get_mut(target.name) {
             Some(Value::Array(array)) => assigned_operand(value, array).and_then(|value| assign(array, &target.indices, value)),
             _ => Err(UnlocatedError::type_error("only elements of an array can be assigned")),
@@ -125,7 +125,7 @@ pub(crate) fn unpack(value: Value, count: usize) -> Unlocated<Vec<Value>> {
             return Err(UnlocatedError::value_error(format!("cannot unpack {} values into {count} names", items.len())));
         }
         Value::Array(a) if a.ndim() > 0 => {
-            // The length is checked first, because unpacking a long axis would create as many views.
+            // The length is checked before any view is created.
             if a.shape()[0] != count {
                 return Err(UnlocatedError::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
             }

@@ -392,7 +392,7 @@ impl Evaluator<'_> {
             ExprKind::Name(name) => self.resolve_callee(callee.span, name),
             ExprKind::Global { module, path } => match self.variables.get(module) {
                 None => self.resolve_callee(callee.span, path),
-                // A variable with the name of the library prefix exists, so `xp.sum()` is a method call on the variable.
+                // A variable has the name of the library prefix, such as `xp`, so `xp.sum()` is a method call on the variable.
                 Some(value) => match path.rsplit_once('.') {
                     Some((before, name)) => Ok(Callee::Method(self.evaluate_attribute_chain(callee.span, value.clone(), before)?, name)),
                     None => Ok(Callee::Method(value.clone(), path)),
@@ -516,7 +516,7 @@ fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], key
 fn method_receiver(callee: &Expr) -> Option<Cow<'_, Expr>> {
     match &callee.kind {
         ExprKind::Attribute { base, .. } => Some(Cow::Borrowed(base)),
-        // A variable with the name of the library prefix, as in `xp.fill(0)` or `xp.T.fill(0)`.
+        // The library prefix is the name of a variable, as in `xp.fill(0)` or `xp.T.fill(0)` with an array `xp`.
         ExprKind::Global { module, path } => Some(Cow::Owned(match path.rsplit_once('.') {
             Some((base, _)) => Expr::new(ExprKind::Global { module: module.clone(), path: base.into() }, callee.span),
             None => Expr::new(ExprKind::Name(module.clone()), callee.span),

@@ -120,7 +120,7 @@ pub(crate) fn is_namespace(name: &str) -> bool {
 
 /// Returns the error for the unknown name `path`, with a suggestion if `path` is close to a known name.
 pub(crate) fn unknown_name<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
-    // Names match without their namespace too, because pasted code often imports `shuffle` from `numpy.random`.
+    // NumPy's names match without their namespace too, because pasted code often imports functions such as `shuffle` from `numpy.random`.
     let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).nth(1).unwrap_or(line));
     if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return UnlocatedError::name_error(format!("`{path}` is not in this version"));

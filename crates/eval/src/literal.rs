@@ -64,7 +64,7 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), Litera
         return Err(number_suffix_error(&text[..len], suffix));
     }
     if is_float || imaginary {
-        // Python's float syntax without underscores is valid in Rust, so Rust parses it. Both give infinity on overflow.
+        // Python's float syntax without underscores is valid in Rust, so Rust parses it. Both languages give infinity on overflow.
         let value = plain.parse().map_err(|_| LiteralError::new(len, format!("`{literal}` is not a number")))?;
         return Ok((if imaginary { Token::Imaginary(value) } else { Token::Float(value) }, len));
     }

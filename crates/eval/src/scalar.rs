@@ -83,7 +83,8 @@ fn int_quotient(x: i128, y: i128) -> f64 {
         rest %= divisor;
         exponent -= 1;
     }
-    // The quotient has bits below those of the float, so the last bit may stand for all further bits.
+    // The quotient has more bits than a float. Its last bit may therefore stand for all bits after it, and the conversion still rounds
+    // correctly.
     let quotient = quotient | u128::from(rest != 0);
     let magnitude = quotient as f64 * 2f64.powi(exponent);
     if (x < 0) == (y < 0) { magnitude } else { -magnitude }

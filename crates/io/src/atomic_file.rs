@@ -25,7 +25,7 @@ fn lock_partial_files() -> MutexGuard<'static, Vec<PathBuf>> {
 
 /// Removes the temporary files that any thread is writing. Intended for a program that ends the process after a signal.
 ///
-/// Only file systems without unnamed temporary files (`O_TMPFILE`) have such files. A write in progress fails afterwards.
+/// These files exist only on file systems that lack unnamed temporary files (`O_TMPFILE`). A write in progress fails afterwards.
 ///
 /// # Examples
 /// ```
@@ -143,7 +143,8 @@ fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let own = file.metadata().map_err(system_error)?;
     if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
-        // Errors of `fchown` are ignored: an unprivileged process cannot give its files to another owner, and stays their owner.
+        // Errors of `fchown` are ignored: an unprivileged process cannot give a file to another owner. The file then belongs to the
+        // process.
         let _ = fchown(file, Some(existing.uid()), Some(existing.gid()));
     }
     file.set_permissions(existing.permissions()).map_err(system_error)

@@ -129,7 +129,7 @@ pub fn genfromtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArr
 /// ```
 pub fn load_table(path: impl AsRef<Path>, options: &TextOptions) -> Result<TextTable> {
     let path = path.as_ref();
-    // As a host buffer, the text counts as used memory while the values are allocated.
+    // The text is converted to a host buffer, so that it counts as used memory while the values are allocated.
     let text = HostBuffer::from_vec(read_file(path)?);
     parse::parse_table(text.as_bytes(), options).map_err(|e| with_path(path, e))
 }

@@ -150,7 +150,7 @@ impl Encoded {
         let Some((black, white)) = self.range else { return for_each_block(&self.array, f) };
         let height = self.array.shape()[0];
         let step = (BLOCK_ELEMENTS / (self.array.size() / height).max(1)).max(1);
-        // The difference of two finite values may overflow, that of their halves does not.
+        // The difference of two finite values may overflow. The difference of their halves does not.
         let unit = if (white - black).is_finite() { 1.0 } else { 0.5 };
         let (black, white) = (black * unit, white * unit);
         let scale = if white == black { 0.0 } else { 255.0 / (white - black) };

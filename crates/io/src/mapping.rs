@@ -23,7 +23,8 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the file `path`. Returns an empty file, a pipe or a device as the inner `Err`: a pipe can be opened only once.
+    /// Maps the file `path`. Returns a file that cannot be mapped (an empty file, a pipe or a device) open as the inner `Err`, because a
+    /// pipe can be opened only once.
     pub fn open(path: &Path) -> Result<std::result::Result<Mapping, File>> {
         let (file, size) = source::open(path)?;
         if size.is_none_or(|size| size == 0) {

@@ -49,7 +49,7 @@ pub struct Npz {
 
 /// The bytes of an archive: a file, or the contents of a pipe.
 enum ArchiveBytes {
-    /// The file for reads, and the same open file to be mapped: another file may have the name by then.
+    /// The file for reads, and a second handle of the same open file for mapping. Opening the name again could open another file.
     File(rawzip::FileReader, File),
     Bytes(Vec<u8>),
 }
@@ -211,7 +211,7 @@ impl<R: ReaderAt> Archive<R> {
             return Err(format_error(format!("damaged npz file: {found} members, its end record declares {}", zip.entries_hint())));
         }
         crate::names::check_unique(members.iter().map(|m| m.name.as_str()))?;
-        // Otherwise, members that share their data could unpack to far more than the size of the file allows.
+        // Overlapping members are an error: members that share their data could unpack to far more than the size of the file allows.
         regions.sort_unstable();
         if regions.windows(2).any(|pair| pair[1].0 < pair[0].1) {
             return Err(format_error("damaged npz file: members overlap"));
@@ -244,8 +244,8 @@ impl<R: ReaderAt> Archive<R> {
     }
 }
 
-/// Reads the array in `source`, and checks that `source` ends after the array. At its end, the reader `source` verifies size and checksum.
-/// At most `size` bytes, the declared size, are unpacked.
+/// Reads the array in `source`, and checks that `source` ends after the array. When it reaches its end, `source` verifies its size and
+/// checksum. At most `size` bytes, the declared size, are unpacked.
 fn read_verified(source: &mut dyn Read, size: u64) -> Result<NdArray> {
     let array = npy::read_array(source, Some(size))?;
     let mut rest = [0];
@@ -365,8 +365,8 @@ pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::Encod
     Ok(())
 }
 
-/// Returns the path of a member, which declares a name outside ASCII as UTF-8. A name that is not a normalized path, such as `../x`,
-/// is stored unchanged, but `rawzip` cannot declare its encoding.
+/// Returns the path of a member. A name outside ASCII is declared as UTF-8. A name that is not a normalized path, such as `../x`, is stored
+/// unchanged, without a declared encoding, because `rawzip` declares one only for normalized paths.
 fn encoded_member_path(name: &str) -> EntryPath<'_> {
     if !name.is_ascii() && ZipFilePath::from_str(name).as_str() == name {
         return EntryPath::conformant(name);

@@ -74,8 +74,8 @@ struct CudaWriter<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
-    /// Index of the variable of an innermost loop, while the writer emits the version of this loop that clamps no [`AffineIndex`]. The
-    /// generated code selects this version if all these indices are in bounds. `None` otherwise.
+    /// While the writer emits the version of an innermost loop that clamps no [`AffineIndex`]: the index of the loop variable. Otherwise
+    /// `None`. The generated code runs this version if every [`AffineIndex`] of the loop is in bounds in all iterations.
     in_bounds: Option<usize>,
 }
 
@@ -302,8 +302,8 @@ impl CudaWriter<'_> {
             }
             ExprKind::If(condition, then, otherwise) => {
                 if let (Some(a), Some(b)) = (value_without_statements(then), value_without_statements(otherwise)) {
-                    // The statements that `a` and `b` depend on are written before the expression, so both always run. They have no side
-                    // effects.
+                    // The statements that `a` and `b` depend on are written before the expression, so the statements of both branches
+                    // always run. They have no side effects.
                     let (condition, a, b) = (self.write_expression(condition), self.write_expression(a), self.write_expression(b));
                     return format!("({condition} ? {a} : {b})");
                 }

@@ -162,7 +162,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
     };
     let text = name.unraw().to_string();
     let doc = documentation_first_line(attrs);
-    // A function with `#[numpy("path(parameters)")]` is already declared for `eval`.
+    // A function with `#[numpy("path(parameters)")]` is already declared for `eval`, so `kernel!` does not declare it again.
     let is_declared = function.is_rust_only || attrs.iter().any(|a| a.path().segments.last().is_some_and(|s| s.ident == "numpy"));
     let declaration = (!is_declared).then(|| {
         quote! {

@@ -349,7 +349,7 @@ impl RustWriter<'_> {
                     BinaryOperator::Rem => method("rem"),
                     BinaryOperator::Shl => quote!(#integer::shl(#left, #right)),
                     BinaryOperator::Shr => quote!(#integer::shr(#left, #right)),
-                    // Compiled without a branch, because evaluating the right operand has no side effects.
+                    // `&&` and `||` are compiled without a branch, because evaluating the right operand has no side effects.
                     BinaryOperator::And => quote_spanned!(span=> (#left & #right)),
                     BinaryOperator::Or => quote_spanned!(span=> (#left | #right)),
                     BinaryOperator::BitAnd if is_bool => quote!((#left & #right)),

@@ -47,7 +47,8 @@ fn asarray_from_args(args: &Args) -> Result<Value> {
     check_not_copied(args, "a", created)
 }
 
-/// Returns `created`. If the argument `copy` is `False`, `created` must have the memory of the argument `name`.
+/// Returns `created`. If the argument `copy` is `False`, `created` must share the memory of the argument `name`; otherwise returns an
+/// error.
 pub(crate) fn check_not_copied(args: &Args, name: &str, created: Value) -> Result<Value> {
     if args.is_none("copy") || args.bool_or("copy", true)? {
         return Ok(created);
@@ -74,7 +75,7 @@ fn array_from_args(args: &Args) -> Result<Value> {
     }
     let created = create_from_args(args, || {
         let array = argument_as_array(args, "object")?;
-        // As in NumPy, an array may have more dimensions.
+        // As in NumPy, `ndmax` limits the dimensions of a sequence, but not those of an array.
         let is_limited = !matches!(args.get("object"), Some(Value::Array(_)));
         match ndmax {
             Some(ndmax) if is_limited && array.ndim() as i128 > ndmax => {

@@ -52,7 +52,7 @@ impl GridRange {
         GridRange { start: start.into(), stop: stop.into(), step: Step::Count(count) }
     }
 
-    /// Returns the number of values, and the distance between neighbouring values.
+    /// Returns the number of values of the range, and the distance between neighbouring values.
     fn count_and_step(&self) -> Result<(usize, Scalar)> {
         // As in Python, the difference of two ints is exact.
         let span = match [self.start, self.stop] {
@@ -74,7 +74,7 @@ impl GridRange {
         }
     }
 
-    /// Returns the dtype of the values.
+    /// Returns the dtype of the values of the range.
     fn dtype(&self) -> DType {
         let step = match self.step {
             Step::Distance(step) => step,
@@ -83,7 +83,7 @@ impl GridRange {
         result_type(&[self.start, self.stop, step].map(ArgumentType::Weak))
     }
 
-    /// Returns the values in `dtype`.
+    /// Returns the values of the range as an array of `dtype`.
     fn values(&self, dtype: DType) -> Result<NdArray> {
         let (count, step) = self.count_and_step()?;
         add(multiply(arange_as(0, count, 1, dtype)?, step)?, self.start)?.astype(dtype)

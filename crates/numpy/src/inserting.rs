@@ -1,4 +1,4 @@
-//! Indexing routines that insert data into arrays, and copies into arrays.
+//! Indexing routines that store data in arrays: `put`, `putmask`, `place`, `put_along_axis`, `fill_diagonal` and `copyto`.
 //!
 //! The functions change their first argument: in place if nothing else uses its elements, otherwise in a copy. Other arrays that share
 //! these elements keep their values.
@@ -344,7 +344,7 @@ pub fn copyto(
     new.assign_from(source)?;
     a.update(|a| {
         let new = where_(mask.astype(DType::Bool)?, &new, a)?;
-        // `update` would let a 0-d array take the shape of the mask.
+        // If `a` is 0-d, a mask with axes is an error, but `update` would accept it and change the shape of `a`.
         if new.shape() == a.shape() {
             return Ok(new);
         }

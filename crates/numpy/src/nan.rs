@@ -144,9 +144,9 @@ fn sum_and_count(a: &NdArray, over: &AxisOptions) -> Result<(NdArray, NdArray)> 
 /// Returns the mean of the elements that are not NaN (`numpy.nanmean`); NaN if there are none. The dtypes are the same as for
 /// [`NdArray::mean`].
 ///
-/// Passes over memory: one fused reduction for float32 and float64. It sums complex numbers, whose imaginary parts count the elements. More
-/// than 2^24 elements of float32 are added in float64. One reduction for integers. Two reductions, for the sum and the number of elements,
-/// for 16-bit floats, for complex numbers, and with a dtype.
+/// Passes over memory: one fused reduction for float32 and float64, which sums complex numbers whose imaginary parts count the elements.
+/// More than 2^24 elements of float32 are added in float64. Integers take one reduction. 16-bit floats, complex numbers and calls with a
+/// dtype take two reductions: the sum, and the number of elements.
 ///
 /// # Errors
 /// The errors of [`NdArray::mean`].

@@ -109,7 +109,7 @@ impl FloatStyle {
             _ if counts.iter().any(|&count| count > MAX_DIGITS) => "a number of digits is too large",
             None if !self.unique => "in non-unique mode `precision` must be supplied",
             Some(0) if !self.fractional => "precision must be greater than 0 if fractional=False",
-            // As in NumPy, the precision 0 has no such check_options.
+            // As in NumPy, the precision 0 is not compared with `min_digits`.
             Some(precision) if precision > 0 && precision < self.min_digits => "min_digits must be less than or equal to precision",
             _ => return Ok(()),
         };
@@ -132,14 +132,15 @@ impl FloatStyle {
         let (exact, e) = exact_digits(v, MAX_EXACT_DIGITS);
         let is_limit = !self.unique || length > most;
         let wanted = if is_limit { self.precision.unwrap_or(0) } else { self.min_digits } as i64 + uncounted(e);
-        // The exact value is rounded to `wanted` digits. With fewer than one digit, it becomes zero or one unit of the rounded position.
+        // The exact value is rounded to `wanted` digits. If `wanted` is below 1, the result is 0, or 1 at the position to which the value
+        // is rounded.
         if wanted < 1 {
             let is_up = wanted == 0 && exact.trim_end_matches('0') > "5";
             return if is_up { ("1".to_owned(), e + 1) } else { ("0".to_owned(), 0) };
         }
         let count = (wanted as usize).min(MAX_EXACT_DIGITS);
         let (rounded, rounded_e) = exact_digits(v, count - 1);
-        // As in NumPy's algorithm, rounding up drops the nines that became zeros.
+        // As in NumPy's algorithm, digits that rounding up turned from 9 to 0 are dropped.
         let is_up = exact.get(..count) != Some(&rounded);
         let kept = if is_up { rounded.trim_end_matches('0') } else { &rounded };
         (kept.to_owned(), rounded_e)

@@ -51,7 +51,7 @@ pub enum PadMode {
     Wrap,
 }
 
-/// Converts a number to a constant for all sides.
+/// Converts a number to the mode that pads all sides with this number.
 impl<T: Into<Scalar>> From<T> for PadMode {
     fn from(value: T) -> PadMode {
         let value = value.into();
@@ -256,8 +256,8 @@ impl RepeatMode {
         if self == RepeatMode::Reflect { (extent - 1).max(1) } else { extent }
     }
 
-    /// Returns the elements `from..to` of the padded axis as views, each with the position of its first element. Position 0 is the first
-    /// element of `part`.
+    /// Returns views of `part` that together are the elements `from..to` of the padded axis, each view with the position of its first
+    /// element. Position 0 is the first element of `part`.
     fn added_pieces(self, part: &NdArray, axis: usize, from: isize, to: isize) -> Result<Vec<(NdArray, isize)>> {
         let extent = part.shape()[axis];
         let length = self.period_length(extent) as isize;
@@ -409,8 +409,8 @@ impl Statistic {
     }
 }
 
-/// Returns the pieces of an odd extension of an axis, each with its position in the padded axis. As in NumPy, an extension longer than
-/// the axis is built in steps. `repeats_edge` states that the edge is mirrored too.
+/// Returns the pieces of an odd extension of an axis, each with its position in the padded axis. As in NumPy, an extension longer than the
+/// axis takes several reflections, each of the axis extended so far. `repeats_edge` states that the edge element is mirrored too.
 fn odd_extension(part: &NdArray, axis: usize, (before, after): (usize, usize), repeats_edge: bool) -> Result<Vec<(NdArray, usize)>> {
     let extent = part.shape()[axis];
     let offset = usize::from(repeats_edge);

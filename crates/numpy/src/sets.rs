@@ -178,7 +178,7 @@ fn isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Re
     }
     let bound = |of: NdArray| Ok(of.item()?.as_int());
     let (Some(low), Some(high)) = (bound(test_elements.min(())?)?, bound(test_elements.max(())?)?) else { return Ok(None) };
-    // NumPy limits the size of its table in the same way.
+    // `numpy.isin` has the same limit of the table size.
     let limit = 6 * (element.size() as i128 + test_elements.size() as i128);
     let Ok(outside) = i32::try_from(high - low + 1) else { return Ok(None) };
     if i128::from(outside) > limit {
@@ -296,7 +296,8 @@ fn union1d_from_args(args: &Args) -> Result<Value> {
 /// Returns the elements of `ar1` that are not in `ar2` (`numpy.setdiff1d`): sorted and distinct, or in the order of `ar1` if
 /// `assume_unique`.
 ///
-/// Passes over memory: those of [`unique_all`](cuprum_core::unique_all) without its indices, of [`isin`], and a selection.
+/// Passes over memory: those of [`unique_all`](cuprum_core::unique_all) without its indices, those of [`isin`], and one that selects the
+/// elements.
 ///
 /// # Errors
 /// Arrays on different devices.

@@ -86,12 +86,12 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 /// In `eval`, the axis is 0 by default. Operations that are not associative, such as `subtract`, apply to the elements in order.
 ///
 /// Passes over memory: that of the reduction for `add`, `multiply`, `minimum`, `maximum`, `fmin`, `fmax`, `logical_and` and `logical_or`;
-/// two for other associative operations; one for each element along the axis for the rest.
+/// two for other associative operations; one for each element along the axis for operations that are not associative.
 ///
 /// # Errors
-/// An operation that does not take two arguments, or whose result dtype differs from its operand dtype or the given dtype. Several axes for
-/// an operation that is not associative. No elements, or a mask without an initial value, for an operation without identity. The errors of
-/// reductions.
+/// An operation that does not take two arguments, or whose result dtype differs from its operand dtype or the given dtype; several axes for
+/// an operation that is not associative; no elements, or a mask without an initial value, for an operation without identity; the errors of
+/// [`NdArray::sum`].
 ///
 /// # Examples
 /// ```
@@ -144,7 +144,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
         Some(initial) => Some(filled(a, &[], initial.checked_element(name, dtype)?, dtype)?),
         None => None,
     };
-    // These operations replace an element by its absolute value, also if the other operand is the identity.
+    // `gcd` and `hypot` replace an element by its absolute value, also if the other operand is the identity.
     let takes_absolute_value = [GCD, HYPOT].contains(&op);
     let (mut x, mut mask) = (a.clone(), None);
     if let Some(given) = over.mask() {
@@ -249,7 +249,7 @@ const MAX_SEPARATE_RESULTS: usize = 1 << 12;
 /// `a.cumsum(0)`.
 ///
 /// Passes over memory: that of the scan for `add`, `multiply`, `minimum` and `maximum`; as many as the base-2 logarithm of the extent for
-/// other associative operations; one for each element along the axis for the rest.
+/// other associative operations; one for each element along the axis for operations that are not associative.
 ///
 /// # Errors
 /// A 0-d array, an axis out of bounds, or an operation that does not take two arguments or whose result dtype differs from its operand
@@ -316,7 +316,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
 /// `indices[i + 1]`, the last one at the end of the axis. If an index is not smaller than the next, the result of its segment is the
 /// element at this index.
 ///
-/// [`segment_sum`](cuprum_core::segment_sum) and its relatives take offsets, and give the identity for empty segments.
+/// [`segment_sum`](cuprum_core::segment_sum) and the other segment reductions take offsets, and give the identity for empty segments.
 ///
 /// Passes over memory: that of a segment reduction for `add`, `multiply`, `minimum` and `maximum`, and a gather if the indices do not
 /// increase; a reduction for each segment for other operations. The call waits for the device.

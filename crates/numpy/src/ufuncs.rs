@@ -48,7 +48,7 @@ fn is_complex(x: &Operand) -> bool {
 pub fn fabs(x: impl Into<Operand>) -> Result<NdArray> {
     let x = x.into();
     let dtype = float_dtype("fabs", [&x])?;
-    // The absolute value of a number is float64. A bool has float16.
+    // `abs` returns float64 for every Python-like number, but the result for a bool is float16.
     abs(as_float(&x, dtype)?)?.astype(dtype)
 }
 

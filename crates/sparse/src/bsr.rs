@@ -139,8 +139,8 @@ impl BsrArray {
         let made = if count == 0 {
             Compressed::empty(device, self.shape, self.dtype(), index)?
         } else {
-            // Each block row becomes r rows of equal length. The elements are ordered by block row, then by row in it, by block, and by
-            // column in the block.
+            // Each block row becomes r rows of equal length. The elements are ordered by row, within a row by block, and within a block by
+            // column.
             let block_rows = self.shape[0] / r;
             let lengths =
                 self.indptr.index(cuprum_core::s![1..])?.subtract(self.indptr.index(cuprum_core::s![..-1])?)?.astype(DType::I64)?;

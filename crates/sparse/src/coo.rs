@@ -35,7 +35,7 @@ pub struct CooArray {
 impl CooArray {
     /// Returns the array with the elements `data` at `(row, column)` (`scipy.sparse.coo_array((data, (row, column)), shape=shape)`).
     ///
-    /// `data`, `row` and `column` are 1-D and of equal length. The indices keep their dtype if both arrays are int32 or both are int64.
+    /// `data`, `row` and `column` are 1-D and of equal length. `row` and `column` keep their dtype if both are int32 or both are int64.
     /// Other integers become int32 if they fit, else int64. `data` is bool, an integer, float32, float64 or complex.
     ///
     /// # Errors

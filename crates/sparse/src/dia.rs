@@ -113,7 +113,7 @@ impl DiaArray {
             let row = column.subtract(self.offsets.astype(DType::I64)?.reshape((-1, 1))?)?;
             let is_inside = row.greater_equal(0)?.bitwise_and(row.less(self.shape[0] as i64)?)?;
             let data = self.data.index(cuprum_core::s![.., ..width])?;
-            // As in SciPy, zeros on a stored diagonal fill the places of elements that the matrix does not store.
+            // As in SciPy, a zero on a stored diagonal counts as an element that is not stored.
             let is_stored = is_inside.bitwise_and(data.not_equal(0)?)?;
             let [row, column, data] = [&row, &column, &data].map(|a| a.contiguous()?.extract(&is_stored));
             Compressed::from_positions(&row?, &column?, &data?, self.shape, index)?

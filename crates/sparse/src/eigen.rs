@@ -94,8 +94,9 @@ pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOp
         accuracy: if options.tol > 0.0 { options.tol } else { epsilon },
         maxiter: options.maxiter.unwrap_or(n.saturating_mul(10)).max(1),
     };
-    // A run finds one eigenvector of each repeated eigenvalue. Further runs start from a random vector orthogonal to the chosen
-    // eigenvectors, and find others. Such a run determines one value more than the chosen ones.
+    // A run finds only one eigenvector of each repeated eigenvalue. Each further run starts from a random vector orthogonal to the `k`
+    // chosen eigenvectors, and finds further ones. It also determines value `k + 1`. If this value is accurate, the run has probably missed
+    // no preferred value.
     let mut known: Option<Vec<f64>> = None;
     for _ in 0..n {
         let wanted = k + usize::from(known.is_some());
@@ -146,8 +147,8 @@ struct StoppingRule {
 }
 
 impl StoppingRule {
-    /// Relative accuracy of the value that follows the chosen ones, as a part of its distance from them. This is also about the
-    /// probability that a run misses a preferred value.
+    /// Accuracy of the eigenvalue that follows the `k` preferred ones, relative to its distance from the last of these. It is also the
+    /// approximate probability that a run misses a preferred value.
     const ACCURACY_OF_NEXT: f64 = 1e-4;
 
     /// Returns the sort key of an eigenvalue. Lower keys are preferred.
@@ -174,7 +175,7 @@ impl StoppingRule {
             keys.sort_by(f64::total_cmp);
             keys
         };
-        // Both values have rounding errors.
+        // The found and the known values have rounding errors, so a difference within the tolerance is no improvement.
         sorted(found).into_iter().zip(sorted(known)).any(|(new, old)| new < old - 4.0 * self.tolerance(old, scale))
     }
 
@@ -198,7 +199,7 @@ fn largest_magnitude(values: &[f64]) -> f64 {
     values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()))
 }
 
-/// The Krylov basis: orthonormal vectors, and the projection of the matrix to their span.
+/// The Krylov basis: orthonormal vectors, and the projection of the matrix onto their span.
 struct KrylovBasis<'a> {
     a: &'a dyn LinearOperator,
     dtype: DType,
@@ -231,7 +232,8 @@ impl<'a> KrylovBasis<'a> {
             if !residual.is_finite() {
                 return Err(Error::LinAlg { op: "eigsh", failure: LinAlgFailure::NotFinite, matrix: 0, batch: 1 });
             }
-            // A basis of the whole space has no residual. The product `before * epsilon` can underflow, so it does not show this.
+            // If the basis spans the whole space, the residual consists of rounding errors. The comparison with `before * epsilon` does not
+            // show this if the product underflows.
             let spans_space = self.vectors.len() >= self.a.extents()[0];
             if residual > before * machine_epsilon(self.dtype) && residual > 0.0 && !spans_space {
                 self.next = Some(contiguous_stored(&rest.divide(residual)?)?);
@@ -253,7 +255,7 @@ impl<'a> KrylovBasis<'a> {
         Ok((rest, before))
     }
 
-    /// Returns `vector` without its projections to the basis vectors, and the real parts of the coefficients of the projections.
+    /// Returns `vector` without its projections onto the basis vectors, and the real parts of the coefficients of the projections.
     fn subtract_projections(&self, vector: NdArray) -> Result<(NdArray, Vec<f64>)> {
         let (mut rest, mut sums) = (vector, vec![0.0; self.vectors.len()]);
         if self.vectors.is_empty() {
@@ -398,8 +400,8 @@ pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Resul
     let is_tall = m >= n;
     let gram = GramOperator::new(OP, a, is_tall)?;
     let (_, basis) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
-    // The columns of `basis` span one set of singular vectors. The singular value decomposition of the products with `basis` gives the
-    // values and both sets. The vectors of zeros are orthonormal too.
+    // The columns of `basis` span the singular vectors of one side. The singular value decomposition of their products with `a` gives the
+    // values and the vectors of both sides. The vectors of singular values that are zero are orthonormal too.
     let products = (0..k).map(|i| {
         let vector = contiguous_stored(&basis.index(s![.., i])?)?;
         let product = if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? };
@@ -420,7 +422,7 @@ fn adjoint(a: &NdArray) -> Result<NdArray> {
     if a.dtype().is_complex() { conj(a.t()?) } else { a.t() }
 }
 
-/// The GramOperator matrix of `scale * a` as a linear operator: `scale**2 * a.H @ a` if `a` is tall, else `scale**2 * a @ a.H`.
+/// The Gram matrix of `scale * a` as a linear operator: `scale**2 * a.H @ a` if `a` is tall, else `scale**2 * a @ a.H`.
 struct GramOperator<'a> {
     a: &'a dyn LinearOperator,
     is_tall: bool,
@@ -429,7 +431,7 @@ struct GramOperator<'a> {
 }
 
 impl<'a> GramOperator<'a> {
-    /// Creates the operator. A product with a random vector estimates the norm of `a`.
+    /// Creates the operator. `scale` is based on an estimate of the norm of `a`: the norm of its product with a random unit vector.
     fn new(op: &'static str, a: &'a dyn LinearOperator, is_tall: bool) -> Result<GramOperator<'a>> {
         let unscaled = GramOperator { a, is_tall, scale: 1.0 };
         let dtype = solver_dtype(op, a.element_type())?;

@@ -21,9 +21,9 @@ fn compress_square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
 /// Returns the number of connected components of an undirected graph, and the int64 component of each node
 /// (`scipy.sparse.csgraph.connected_components(graph, directed=False)`).
 ///
-/// Every stored element is an edge in both directions. Components are numbered in the order of their smallest nodes. Labels begin as node
-/// numbers. Each of about log(n) rounds gives a node the smallest label of itself and its neighbours. Then each label is replaced by the
-/// current label of the node with that number.
+/// Every stored element is an edge in both directions. Components are numbered in the order of their smallest nodes. The label of each node
+/// begins as its number. A round gives each node the smallest label of itself and its neighbours, then replaces each label by the current
+/// label of the node with that number. About log(n) rounds are needed.
 ///
 /// # Errors
 /// An array that is not square.

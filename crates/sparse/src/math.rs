@@ -215,8 +215,8 @@ pub trait SparseMath: Sparse {
     /// Returns the elementwise product with a dense array (`a * b`), computed only at the stored elements of this array. Other elements are
     /// zero.
     ///
+    /// # Errors
     /// Shapes that do not broadcast, more than two axes, or arrays on different devices.
-    /// Shapes that do not broadcast, more than two axes, or another device.
     ///
     /// # Examples
     /// ```

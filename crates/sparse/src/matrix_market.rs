@@ -170,7 +170,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A reader of the words of a line. The field is the part that has not been read.
+/// A reader of the words of a line. The slice is the part of the line that has not been read.
 struct Words<'a>(&'a [u8]);
 
 impl<'a> Words<'a> {

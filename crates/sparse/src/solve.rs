@@ -137,7 +137,7 @@ pub(crate) fn norm(v: &NdArray) -> Result<f64> {
     let size = v.abs()?;
     let root = |size: &NdArray| Ok::<f64, Error>(size.multiply(size)?.sum(())?.sqrt()?.item()?.as_f64());
     let plain = root(&size)?;
-    // Squares below the normal numbers of the dtype make smaller norms inexact.
+    // Norms below `least` are inexact if computed directly, because the squares of elements are subnormal.
     let (least, greatest) = if size.dtype() == DType::F32 { (1e-12, f64::from(f32::MAX)) } else { (1e-140, f64::MAX) };
     if size.size() == 0 || (least..=greatest).contains(&plain) {
         return Ok(plain);

@@ -49,7 +49,7 @@ with_gamma! {
         let base = 2.71828182845904523536 * quotient;
         let product_rest = quotient.mul_add(2.71828182845904523536, -base) + 1.4456468917292502e-16 * quotient;
         let rest = v * (quotient.mul_add(-v, half) / half + product_rest / base) - stirling_remainder(v);
-        // The square of the power alone may be outside the range of float64.
+        // `base^v` may be outside the range of float64 although the result is not, so its square root is multiplied twice.
         let power = base.powf(0.5 * v);
         power * (rest.exp() * factor * 0.398942280401432677940 / v.sqrt()) * power
     }
@@ -173,7 +173,8 @@ with_gamma! {
         let wanted = v.floor() as i64;
         let top = v.max(x);
         let pairs = (0.5 * (top + 12.0 * top.cbrt() + 24.0)) as i64;
-        // The weight starts with its value for the highest order, `gamma(first + pairs) / pairs!`.
+        // `weight` is a factor of the coefficients of Neumann's expansion. It starts with its value for the highest order,
+        // `gamma(first + pairs) / pairs!`.
         let mut weight = gamma_f64(first + 1.0);
         for k in 1..pairs {
             weight = weight * ((first + k as f64) / (k as f64 + 1.0));
@@ -233,7 +234,7 @@ with_gamma! {
         if x > 25.0 + 0.5 * v * v {
             return j_hankel_expansion(v, x);
         }
-        // Each recurrence takes at least v steps.
+        // Both recurrences below take at least v steps, which is too slow for larger orders.
         if v > 40000.0 {
             return NAN;
         }

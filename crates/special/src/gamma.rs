@@ -61,11 +61,12 @@ with_beta! {
             return sum / a / b;
         }
         if a.abs() < 150.0 && b.abs() < 150.0 && sum.abs() < 150.0 {
-            // Correction: the rounding error of the sum, times the logarithmic derivative of the gamma function.
+            // The product is corrected for the rounding error of `sum`, by the logarithmic derivative of the gamma function.
             let rest = rounding_error_of_sum(a, b);
             let small = if a.abs() < b.abs() { a } else { b };
             let large = if a.abs() < b.abs() { b } else { a };
-            // The quotient comes first: if gamma(small) is huge, `small` is near 0, so that gamma(large) / gamma(sum) is near 1.
+            // The quotient is computed first, because gamma(small) * gamma(large) may overflow. If gamma(small) is huge, `small` is near 0,
+            // so gamma(large) / gamma(sum) is near 1.
             let product = gamma_f64(small) * (gamma_f64(large) / gamma_f64(sum));
             return if product.is_finite() { product - product * (rest * digamma_f64(sum)) } else { product };
         }

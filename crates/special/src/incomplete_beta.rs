@@ -9,11 +9,11 @@ with_beta! {
         (b * (-x).ln_1p()).exp()
     }
 
-    /// Returns `x * b - y * a`, for y = 1 - x, with compensated rounding errors. Their sum counts for large a and b.
+    /// Returns `x * b - y * a`, for y = 1 - x, with corrections for rounding errors, which matter if a and b are large.
     #[helper]
     fn beta_distance(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let product = y * a;
-        // The larger of x and y is rounded, by `rest`.
+        // `rest` is 1 - x - y, the rounding error of the larger of x and y.
         let rest = (1.0 - x.max(y)) - x.min(y);
         let error = y.mul_add(a, -product) + if x < y { rest * a } else { -rest * b };
         x.mul_add(b, -product) - error
@@ -26,7 +26,7 @@ with_beta! {
             let left = if y < 0.5 { power_of_complement(y, a) } else { x.powf(a) };
             let right = if x < 0.5 { power_of_complement(x, b) } else { y.powf(b) };
             if left == 0.0 || right == 0.0 {
-                // The beta function may underflow too.
+                // The quotient would be NaN if the beta function underflows too.
                 return 0.0;
             }
             return left / beta_ordered(a.min(b), a.max(b)) * right;
@@ -45,7 +45,7 @@ with_beta! {
     fn beta_continued_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
         let sum = a + b;
         let start = 1.0 - beta_distance(a, b, x, y);
-        // The factor a of the first term and of the first numerator is left to the end.
+        // The first term and the first numerator have the common factor a, by which the last line of the function divides.
         let mut h = start / (a + 1.0);
         let mut factor = 1.0;
         h = if h == 0.0 { 1e-300 } else { h };
@@ -84,7 +84,7 @@ with_beta! {
         let left = a * log_minus_difference(x * (1.0 + b / a), distance / a);
         let exponent = (left + b * log_minus_difference(y * (1.0 + a / b), -distance / b)).min(0.0);
         let root = (-exponent).sqrt();
-        // The difference `1 / (eta * sqrt(a + b)) - 1 / z`, near `mean` by its power series.
+        // The difference `1 / (eta * sqrt(a + b)) - 1 / z`. For x near `mean`, it is computed by its power series.
         let mut skew = (1.0 - 2.0 * mean) / (3.0 * deviation);
         if z.abs() > 1e-5 * deviation {
             skew = (0.707106781186547524401 / root).copysign(z) - 1.0 / z;
@@ -111,7 +111,7 @@ with_beta! {
             return 0.0;
         }
         let y = 1.0 - x;
-        // The fraction takes about `0.15 * sqrt(min(a, b))` steps.
+        // The continued fraction takes about `0.15 * sqrt(min(a, b))` iterations.
         if a.min(b) > 1e8 {
             return beta_uniform(a, b, x, y);
         }
@@ -119,8 +119,8 @@ with_beta! {
             return beta_continued_fraction(a, b, x, y);
         }
         let other = beta_continued_fraction(b, a, y, x);
-        // The result is `1 - other`, which loses digits if `other` is near 1. The fraction for x keeps these digits, although it converges
-        // slowly here.
+        // The result is `1 - other`, which loses digits if `other` is near 1. The continued fraction in x keeps these digits, although it
+        // converges slowly here.
         if other > 0.9 && y > 1e-4 { beta_continued_fraction(a, b, x, y) } else { (1.0 - other).max(0.0) }
     }
 

@@ -8,7 +8,7 @@
 //! Arguments are real. The functions compute in float64 and return float32 or float64, by one of SciPy's two rules:
 //!
 //! - float32 if all arguments are float32 arrays, otherwise float64;
-//! - float32 if all arguments cast safely to it (bool, integers of 8 and 16 bits, float16, float32, and numbers beside such arrays),
+//! - float32 if all arguments cast safely to it (bool, integers of 8 and 16 bits, float16, float32, and numbers combined with such arrays),
 //!   otherwise float64.
 //!
 //! # Examples

@@ -1,4 +1,4 @@
-//! The logistic function and its relatives.
+//! The logistic function, its inverse and its logarithm, and the relative error exponential: `expit`, `logit`, `log_expit`, `exprel`.
 
 use cuprum_core::numpy;
 use cuprum_macros::kernel;

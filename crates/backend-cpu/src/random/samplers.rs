@@ -194,8 +194,8 @@ pub struct Binomial {
     bound: f64,
 }
 
-/// Number of trials above which the rounding error of the terms of the acceptance bound is about 1e-4, so that they need
-/// [`binomial_log_weight`].
+/// Maximum number of trials for which the acceptance bound is computed directly. Above it, the rounding error of the terms of the bound is
+/// about 1e-4 or more, so [`binomial_log_weight`] replaces them.
 const MAX_TRIALS_OF_DIRECT_BOUND: f64 = (1_u64 << 40) as f64;
 
 /// Returns the logarithm of the probability of `k` successes in `n` trials, up to a constant. The terms of the size of `n` cancel
@@ -295,8 +295,8 @@ impl Binomial {
     }
 }
 
-/// Hypergeometric distribution. Small samples are drawn one by one; others use the ratio of uniforms (Stadlober, "The ratio of uniforms
-/// approach for generating discrete random variates", Journal of Computational and Applied Mathematics 31, 1990).
+/// Hypergeometric distribution. Small samples are drawn one item at a time; larger samples use the ratio of uniforms (Stadlober, "The ratio
+/// of uniforms approach for generating discrete random variates", Journal of Computational and Applied Mathematics 31, 1990).
 pub struct Hypergeometric {
     good: f64,
     bad: f64,
@@ -475,7 +475,7 @@ pub struct HalfTangentOfVonMises {
     kappa: f64,
     /// `(1 + rho^2) / (2 rho)`.
     r: f64,
-    /// `(r - 1) / (r + 1)`, computed without cancellation.
+    /// `(r - 1) / (r + 1)`, where `r` is the field `r`, computed without cancellation.
     ratio: f64,
 }
 

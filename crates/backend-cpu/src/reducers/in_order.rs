@@ -1,5 +1,5 @@
-//! Products in element order, as in NumPy. In the pairwise tree, one partial product may overflow and another one underflow, so that the
-//! result is zero, infinite or NaN although the product in element order is not, or is another one of these.
+//! Products in element order, as in NumPy. In the pairwise tree, one partial product may overflow and another one underflow. The result of
+//! the tree is then zero, infinite or NaN, and may differ from the product in element order.
 
 use super::Reducer;
 use super::arithmetic::Arithmetic;
@@ -17,14 +17,15 @@ pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: 
                 *product = Some(p.times(p)); // both parts of a complex number are NaN
                 return true;
             }
-            // A zero tree result excludes infinite and NaN elements, an infinite one excludes zero and NaN elements. The product thus keeps
-            // its magnitude, and the tree result has the right sign. Complex infinities may still become NaN.
+            // If the tree result is zero, no element is infinite or NaN. If it is infinite, no element is zero or NaN. The remaining
+            // elements therefore change only the sign of the product, and the tree result has the right sign. Complex infinities may still
+            // become NaN.
             Some(p) if p.times(p) == tree_result.times(tree_result) && (!is_complex || p == T::ZERO) => {
                 *product = Some(tree_result);
                 return true;
             }
             Some(p) if is_complex => chunk.iter().fold(p, |p, v| p.times(*v)),
-            // Multiplication of zeros, or of infinities, is associative. `p.times(p)` is the magnitude of `p`.
+            // Multiplication of zeros, or of infinities, is associative. `p` is zero or infinite, so `p.times(p)` is the magnitude of `p`.
             Some(p) => p.times(fold_lanes(chunk, None, |v| p.times(p).times(v), T::times)),
         };
         *product = Some(next);
@@ -32,7 +33,8 @@ pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: 
     false
 }
 
-/// Reduces each row of `values` again in order if its result depends on the order ([`Reducer::depends_on_order`]). Rows have `row` elements.
+/// Reduces each row of `values` again in order if its result depends on the order ([`Reducer::depends_on_order`]). Rows have `row`
+/// elements.
 pub(crate) fn reduce_rows_in_order<R: Reducer>(values: &[R::In], row: usize, results: &mut [R::Out]) {
     if row <= LANES || !results.iter().any(|result| R::depends_on_order(*result)) {
         return; // up to `LANES` elements are merged in order

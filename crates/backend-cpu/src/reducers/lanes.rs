@@ -7,14 +7,14 @@ use cuprum_cpu_base::cache::Prefetch;
 use super::Reducer;
 use super::arithmetic::Arithmetic;
 
-/// Number of elements in a leaf of the pairwise tree: a power of two that divides every tile length.
+/// Number of elements in a leaf (a block of consecutive elements) of the pairwise tree: a power of two that divides every tile length.
 pub(crate) const LEAF_LEN: usize = 512;
 
 /// Number of accumulators of a leaf of the summation tree, enough to saturate the SIMD units. The number is the same on every processor, so
 /// that sums have the same bits.
 pub(crate) const LANES: usize = 32;
 
-/// Reduces the leaf `values` in [`LANES`] accumulators, for operations that ignore an element's index.
+/// Reduces `values`, a leaf of the pairwise tree, in [`LANES`] accumulators, for an operation that ignores the indices of elements.
 #[inline(always)]
 pub(crate) fn reduce_lanes<R: Reducer>(values: &[R::In], prefetch: Option<Prefetch>) -> R::Acc {
     fold_lanes(values, prefetch, |v| R::accumulator_of(v, 0), R::merge)
@@ -132,7 +132,7 @@ pub(crate) fn add_products<T: Arithmetic>(acc: &mut [T; LANES], line: &[T; LANES
     *acc = sums;
 }
 
-/// Number of leaves of the pairwise tree whose reductions are interleaved.
+/// Number of leaves (blocks of [`LEAF_LEN`] elements) of the pairwise tree whose reductions are interleaved.
 pub(crate) const INTERLEAVED_LEAVES: usize = 4;
 
 /// Number of elements in a group, which is [`INTERLEAVED_LEAVES`] consecutive leaves.

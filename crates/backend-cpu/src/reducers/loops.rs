@@ -10,7 +10,8 @@ use super::lanes::{GROUP_LEN, INTERLEAVED_LEAVES, LANES, LEAF_LEN, add_products,
 use super::ops::Sum;
 use super::tree::PairwiseTree;
 
-/// Reduces four leaves interleaved, for processors that [benefit from prefetching](benefits_from_prefetch).
+/// Reduces four leaves (blocks of [`LEAF_LEN`] elements) interleaved, for processors that [benefit from
+/// prefetching](benefits_from_prefetch).
 #[inline(always)]
 fn reduce_interleaved<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R::Acc; INTERLEAVED_LEAVES] {
     // Loops are used instead of `map` of arrays, which compiles to a call per element.
@@ -107,8 +108,8 @@ impl<T: Arithmetic, const N: usize> DotProductsLoop<'_, T, N> {
     }
 }
 
-/// Returns the sum of the products of each of `lines` with `vector`. A line is one leaf of the pairwise tree, and all lines have the same
-/// length.
+/// Returns the sum of the products of each of `lines` with `vector`. A line is one leaf (a block of up to [`LEAF_LEN`] elements) of the
+/// pairwise tree, and all lines have the same length.
 #[inline(always)]
 fn sum_leaves_of_products<T: Arithmetic, const N: usize, const PREFETCH: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
     let mut sums = [T::SUM_IDENTITY; N];
@@ -151,16 +152,16 @@ pub(crate) fn dot_products<T: Arithmetic, const N: usize>(lines: [&[T]; N], vect
     dispatch(DotProductsLoop(lines, vector))
 }
 
-/// A source of leaves of the pairwise tree. `at` is the index of a leaf's first element in memory, and `first` its index in the
-/// reduction. `earlier` is the accumulator of the preceding elements of the reduction, if there are any.
+/// A source of leaves (blocks of up to [`LEAF_LEN`] elements) of the pairwise tree. `at` is the index of a leaf's first element in memory,
+/// and `first` its index in the reduction. `earlier` is the accumulator of the preceding elements of the reduction, if there are any.
 pub(crate) trait LeafSource<R: Reducer> {
-    /// Reduces a group of leaves by [`Reducer::reduce_group`].
+    /// Reduces a group of [`INTERLEAVED_LEAVES`] leaves by [`Reducer::reduce_group`].
     fn reduce_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
-    /// Reduces a leaf by [`Reducer::reduce_leaf`].
+    /// Reduces one leaf of `len` elements by [`Reducer::reduce_leaf`].
     fn reduce_leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc;
 }
 
-/// Leaves of values in memory, and the prefetching state at the first value.
+/// Values in memory as a source of leaves (blocks of up to [`LEAF_LEN`] elements), and the prefetching state at the first value.
 struct ValueLeaves<'a, T>(&'a [T], Option<Prefetch>);
 
 impl<R: Reducer> LeafSource<R> for ValueLeaves<'_, R::In> {
@@ -174,7 +175,8 @@ impl<R: Reducer> LeafSource<R> for ValueLeaves<'_, R::In> {
     }
 }
 
-/// Leaves of the element-wise products of two slices, and the prefetching state at the first element of the first slice.
+/// Elementwise products of two slices as a source of leaves (blocks of up to [`LEAF_LEN`] products), and the prefetching state at the first
+/// element of the first slice.
 struct ProductLeaves<'a, T>([&'a [T]; 2], Option<Prefetch>);
 
 impl<T: Arithmetic> LeafSource<Sum<T>> for ProductLeaves<'_, T> {
@@ -201,7 +203,7 @@ pub(crate) struct RowsLoop<'a, R: Reducer, L> {
     count: usize,
     /// Number of elements per row.
     row: usize,
-    /// Index of the first element within that element's reduction.
+    /// Index that the first element of each row has in the reduction of that row.
     first: usize,
     tree: &'a mut PairwiseTree<R::Acc>,
     results: &'a mut [R::Out],
@@ -271,8 +273,8 @@ pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Op
     reduce_rows_in_order::<R>(values, row, results);
 }
 
-/// Multiplies the two `factors` element by element and sums the products. If `results` is empty, adds the leaves of the products to `tree`.
-/// If not, writes to `results` the sum of each row of `row` products.
+/// Multiplies the two `factors` element by element and sums the products. If `results` is empty, adds the products to `tree`, leaf by leaf.
+/// Otherwise, writes to `results` the sum of each row of `row` products.
 pub(crate) fn sum_products<T: Arithmetic>(
     tree: &mut PairwiseTree<T>,
     factors: [&[T]; 2],

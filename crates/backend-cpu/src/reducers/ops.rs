@@ -1,4 +1,5 @@
-//! Reduction operations, one [`Reducer`] each. `lanes` reduces a leaf; `loops` merges leaves in order.
+//! Reduction operations, one [`Reducer`] each. The module `lanes` reduces a leaf (a block of consecutive elements), the module `loops`
+//! merges the results of leaves in order.
 
 use std::marker::PhantomData;
 
@@ -59,7 +60,8 @@ folds! {
     Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), {
         const LEAVES_MAY_INTERLEAVE: bool = true;
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
-        // `sum_products` needs both factors of a product. `Evaluator::factors_in_place` returns them for float32 and float64 only.
+        // Only float32 and float64 use `sum_products`, because `Evaluator::factors_in_place` returns the factors of products of these
+        // dtypes only.
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool. A product that overflows or underflows has the value of NumPy's product in element order.
@@ -100,8 +102,8 @@ folds! {
     };
 }
 
-/// Returns the first NaN of the leaf `values`, or `extreme` if the leaf has no NaN. This second pass over the cached leaf is faster than
-/// comparisons that propagate NaN in the first pass.
+/// Returns the first NaN of `values`, or `extreme` if there is none. This second pass over values in cache is faster than comparisons that
+/// propagate NaN in the first pass.
 #[inline(always)]
 fn first_nan_or_extreme<T: Arithmetic>(values: &[T], extreme: T) -> T {
     if values.iter().fold(false, |found, v| found | v.has_nan()) { first_nan(values) } else { extreme }
@@ -153,8 +155,8 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type Out = i64;
     const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     const HAS_GROUP_LOOP: bool = R::HAS_GROUP_LOOP;
-    // More rows than in other reducers: the rows of a leaf are merged as plain values, which is faster than merging accumulators (value and
-    // index).
+    // Larger than in other reducers, because the rows of a leaf are merged as plain values. That is faster than merging accumulators (pairs
+    // of value and index).
     const LEAF_ROWS: usize = 128;
     #[inline(always)]
     fn accumulator_of(value: T, index: usize) -> (T, i64) {

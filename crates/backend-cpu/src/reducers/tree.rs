@@ -33,7 +33,7 @@ impl<A> PairwiseTree<A> {
         self.stack.push((level, acc));
     }
 
-    /// Returns the earliest_result partial result, which covers the first leaves. Returns `None` if the tree is empty.
+    /// Returns the earliest partial result, which covers the first leaves. Returns `None` if the tree is empty.
     pub fn earliest_result(&self) -> Option<&A> {
         self.stack.first().map(|(_, acc)| acc)
     }

@@ -1,5 +1,5 @@
-//! Instructions that evaluate a fused program in tiles (blocks of elements that fit L1). An instruction calls one inner loop, for a step of
-//! the program or for several chained steps.
+//! Instructions that evaluate a fused program in tiles (blocks of elements that fit L1). An instruction calls one inner loop, for one step
+//! (operation) of the program or for several chained steps.
 
 use cuprum_core::body::{Body, BodyDType, ParameterKind};
 use cuprum_core::op::{MAX_ARITY, Op};
@@ -39,7 +39,7 @@ impl ConstantLen {
     }
 }
 
-/// A call of one inner loop, which computes a step of the fused program, or several chained steps, for a tile.
+/// A call of one inner loop, which computes one step (operation) of the fused program, or several chained steps, for a tile.
 pub(super) struct Instruction {
     pub kernel: Kernel,
     pub arity: usize,
@@ -54,12 +54,12 @@ pub(super) struct Instruction {
     pub cycles_args: bool,
     /// Loop of a reduction along rows. It replaces `kernel`.
     pub row_reduction: Option<RowReduction>,
-    /// Chained operations, the last of which computes this instruction's step. They replace `kernel` and `args`.
+    /// Chained operations, of which the last one computes the result of this instruction. They replace `kernel` and `args`.
     pub chain: Option<Chain>,
 }
 
 impl Instruction {
-    /// Returns the steps whose values this instruction reads.
+    /// Returns the indices of the program steps whose values this instruction reads.
     pub fn steps_read(&self) -> &[u16] {
         match &self.chain {
             Some(chain) => &chain.args,
@@ -110,8 +110,8 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
     merged
 }
 
-/// Returns the operation that `instruction` applies to the value of step `from`, and the step index of the operation's other argument.
-/// Returns `None` if the operation cannot be chained.
+/// Returns the operation that `instruction` applies to the value of program step `from`, and the step index of the operation's other
+/// argument. Returns `None` if the operation cannot be chained.
 fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
     let step = program.steps[instruction.to as usize];
     let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.steps_read()) else { return None };
@@ -169,8 +169,8 @@ pub(super) fn build_instruction(program: &Program, i: usize) -> Result<Instructi
     })
 }
 
-/// Returns the instruction that computes `step`, a reduction by `op` along rows. The reduced values have dtype `values`; `to` is the index
-/// of the step.
+/// Returns the instruction that computes the program step `step`, a reduction by `op` along rows. The reduced values have dtype `values`;
+/// `to` is the index of the step.
 fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Result<Instruction, Reason> {
     let kernel = select_row_reduction(op, values).filter(|_| values == step.dtype);
     let kernel = Some(kernel.ok_or_else(|| Reason::with_text(|| format!("{} of rows has no kernel for {values}", op.name())))?);

@@ -1,4 +1,4 @@
-//! Execution plans of fused programs: an inner loop for each step, and a memory location for each value.
+//! Execution plans of fused programs: an inner loop for each operation, and a memory location for each value.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) enum ResultDestination {
     InPlace,
 }
 
-/// Memory location of a step's value while a tile is evaluated.
+/// Memory location of the value of one program step (operation) while a tile is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueLocation {
     /// The input with this number, in place or gathered.
@@ -52,14 +52,14 @@ pub(super) enum ValueLocation {
     Register,
 }
 
-/// Location and dtype of the value that a step computes.
+/// Location and dtype of the value of one program step (operation).
 #[derive(Clone, Copy)]
 pub(super) struct StepValue {
     pub location: ValueLocation,
     pub dtype: DType,
 }
 
-/// An execution plan: a fused program with an inner loop chosen for every step and a memory location assigned to every value.
+/// An execution plan: a fused program with an inner loop chosen for every operation and a memory location assigned to every value.
 pub(super) struct Schedule {
     steps: Box<[Step]>,
     outputs: Box<[u16]>,
@@ -67,9 +67,9 @@ pub(super) struct Schedule {
     results: ResultDestination,
     values: Box<[StepValue]>,
     instructions: Box<[Instruction]>,
-    /// Outputs that no instruction writes, each with the index of the step whose value is copied to it. For [`ResultDestination::Streamed`]
-    /// and [`ResultDestination::InPlace`] these are all outputs. For [`ResultDestination::Written`] they are the outputs that equal an
-    /// input, a parameter or another output.
+    /// Outputs that no instruction writes, each with the index of the program step whose value is copied to it. For
+    /// [`ResultDestination::Streamed`] and [`ResultDestination::InPlace`] these are all outputs. For [`ResultDestination::Written`] they
+    /// are the outputs that equal an input, a parameter or another output.
     copies: SmallVec<[(u16, u16); 2]>,
     /// Number of scratch blocks that a tile needs.
     blocks: usize,
@@ -77,7 +77,7 @@ pub(super) struct Schedule {
     widest: usize,
     /// Number of elements per tile, a power of two.
     pub tile: usize,
-    /// Cost per element in elementary operations: one for memory traffic, plus the cost of the steps.
+    /// Cost per element in elementary operations: one for memory traffic, plus the cost of the operations of the program.
     pub cost: usize,
 }
 
@@ -291,7 +291,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the value of step number `step`, which has been computed or is an input.
+    /// Returns the value of program step number `step`, which has been computed or is an input.
     #[inline]
     fn step_value<'v>(&self, step: u16, tile: &'v TileSlices, blocks: ReadBlocks<'v>) -> Elements<'v> {
         let StepValue { location, dtype } = self.values[step as usize];
@@ -319,7 +319,7 @@ fn param_value(program: &Program, n: u16) -> Scalar {
 }
 
 /// Returns the cost per element of `program`, in elementary operations. Mathematical functions take a quarter of the time in float32 that
-/// they take in float64. A register holds twice as many float32 elements, and their polynomials are half as long.
+/// they take in float64: a register holds twice as many elements, and the polynomials are half as long.
 fn cost_per_element(program: &Program) -> usize {
     let step = |step: &Step| match step.kind {
         StepKind::Apply(op) => match op.0.cost {

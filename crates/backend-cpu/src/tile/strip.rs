@@ -95,7 +95,7 @@ impl<T: Element + Float> StripsLoop<'_, T> {
             let mut values: [T; N] = load_strip(self.first, at, len);
             for &(op, other) in self.ops {
                 let others: [T; N] = load_strip(other, at, len);
-                // A separate loop in each arm, over indices and without a closure, keeps the values in registers.
+                // A separate loop in each arm of the `match`, over indices and without a closure, keeps `values` in registers.
                 macro_rules! each {
                     ($i:ident => $value:expr) => {
                         for $i in 0..N {

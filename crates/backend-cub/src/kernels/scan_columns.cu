@@ -14,7 +14,7 @@ constexpr int WARPS = THREADS / LANES;
 constexpr int TILE = WARPS * ITEMS;
 
 // Returns the fold of the totals of the `above` > 0 tiles above a tile, and waits until their states are published. The state of the tile
-// itself has index `own`. The states of successive tiles are `stride` apart. Lanes may need different numbers of reads.
+// itself has index `own`. The states of successive tiles are `stride` apart. Lanes may wait for different times.
 template <class Combine>
 __device__ inline Acc fold_tiles_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
     constexpr int WORDS = TileStates<Acc>::WORDS, WINDOW = 16 / WORDS;

@@ -25,7 +25,7 @@ struct CoveredValues {
     i64 base, count;
     __device__ CoveredValues(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(0) {
         const i64 end = offsets[segments];
-        // The order of the checks precludes overflow of the difference.
+        // `end - base` is computed only after these checks, so it cannot overflow.
         if (base < 0 || end < base || end > length) base = 0;
         else count = end - base;
     }
@@ -56,14 +56,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) segment_cut(const i64* off
 
 // The part of the merged sequence of values and segment ends that one tile contains.
 struct Tile {
-    // Two ranges, whose upper bounds are exclusive: the segments whose ends are in the tile, and the tile's values among the covered
-    // values.
+    // Two ranges with exclusive upper bounds: the segments that end in the tile, and the values in the tile. Values are counted from
+    // the first one that a segment covers.
     i64 segment, last_segment, value, last_value;
     __device__ Tile(i64 tile, const i64* cuts, i64 items) {
         segment = cuts[tile], last_segment = cuts[tile + 1];
         value = clamped(tile * TILE, 0, items) - segment, last_value = clamped((tile + 1) * TILE, 0, items) - last_segment;
     }
-    // Decreasing offsets may make the ranges invalid.
+    // If segment offsets decrease, a range may end before it starts.
     __device__ bool is_sound() const { return segment <= last_segment && value <= last_value; }
 };
 
@@ -238,7 +238,7 @@ segment_combine(Out* out, i64 length, const i64* offsets, i64 segments, const i6
             if (threadIdx.x == 0) out[cuts[shared.last]] = Fold::to_result<Out>(total);
             __syncthreads();
         }
-        // All warps have read `long_segments` before the next iteration overwrites it.
+        // This barrier lets all warps read `long_segments` before the next iteration overwrites it.
         __syncthreads();
     }
 }

@@ -23,7 +23,8 @@ partition_count(const Key* __restrict__ from, const SelectState* rows, u64* coun
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
 }
 
-// Writes the elements of a chunk, and their indices, into the three parts of their row. `values` or `indices` may be null.
+// Writes the elements of a chunk, and their indices, into the three parts of their row: before, equal to and after the pivot.
+// `values` or `indices` may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
 partition_write(const Key* __restrict__ from, const SelectState* rows, const u64* counts, Key* __restrict__ values, i64* __restrict__ indices,
                 i64 columns, i64 chunk, u32 chunks) {
@@ -56,7 +57,7 @@ partition_write(const Key* __restrict__ from, const SelectState* rows, const u64
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const u32 below = (1u << lane) - 1;
     for (i64 tile = begin; tile < end; tile += THREADS * ITEMS) {
-        // Item k of a lane is element 32 * k + lane of its warp.
+        // Item k of a lane is element 32 * k + lane of the warp's part of the tile.
         const i64 first = tile + warp * 32 * ITEMS + lane;
         Key x[ITEMS];
         #pragma unroll

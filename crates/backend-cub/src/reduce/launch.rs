@@ -22,7 +22,7 @@ kernel_parameters! {
     }
 }
 
-/// Declares the parameters of the kernels that differ in the number of threads per row.
+/// Declares the equal parameter lists of several kernels, which differ in the number of threads per row.
 macro_rules! row_parameters {
     ($($name:ident for $kernel:literal;)*) => { $(
         kernel_parameters! {
@@ -63,9 +63,8 @@ pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Resul
             let (partials, tickets) = (DevicePointer(partials), DevicePointer(tickets));
             let params = ReduceChunksParams { p, axes, out, partials, tickets, rows, chunks, columns, chunk };
             let grid = context.grid_size::<ReduceChunksParams>(threads, 0, work, 1)?;
-            // SAFETY: the output has `rows` elements. The scratch memory has an accumulator per chunk, and a zeroed counter per row: there
-            // are fewer than `MIN_UNSPLIT_ROWS` rows, and the memory has at least as many counters. The plan's sizes fit the kernel's
-            // `Index`.
+            // SAFETY: the output has `rows` elements. The scratch memory has an accumulator per chunk, and a zeroed counter per row: it has
+            // at least `MIN_UNSPLIT_ROWS` counters, and only calls with fewer rows split rows. The plan's sizes fit the kernel's `Index`.
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         RowSplit::Block => {

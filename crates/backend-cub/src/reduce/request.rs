@@ -89,7 +89,7 @@ pub struct ReduceRequest<'a> {
 /// Returns the combining operation of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
 fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<ReduceFold<'a>, Reason> {
     if reduction.depends_on_order(value) {
-        // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
+        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
         return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     match FoldTemplate::of(reduction, accumulator) {

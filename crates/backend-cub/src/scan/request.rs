@@ -76,7 +76,7 @@ pub struct ScanRequest<'a> {
 /// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
 fn fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, Reason> {
     if reduction.depends_on_order(value) {
-        // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
+        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
         return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     FoldTemplate::of(reduction, value).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))

@@ -43,7 +43,7 @@ pub struct SegmentRequest<'a> {
 /// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
 fn fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, Reason> {
     if reduction.depends_on_order(acc) {
-        // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
+        // The minimum of several complex NaNs is the first of them. These kernels combine elements out of order and would miss it.
         return Err(Reason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
     FoldTemplate::of(reduction, acc).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))

@@ -281,7 +281,8 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
 
     let temporary = |needed: bool, bytes: usize| if needed { device::allocate(call, bytes * elements).map(Some) } else { Ok(None) };
     let pairs = request.sorts_pairs();
-    // A complex128 element has two keys of half its size. In the memory of the values, the keys of a row would overwrite another's result.
+    // A complex128 element has two keys of half its size. If such keys were stored in the output for values, the keys of one row would
+    // overwrite the result of another row.
     let keys_fit_values = keeps_all && values.is_some() && request.keys_per_element() == 1;
     let keys = [temporary(passes > 1, passes)?, temporary(passes > 2 && !keys_fit_values, passes)?];
     let index_buffers =

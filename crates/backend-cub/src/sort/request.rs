@@ -88,9 +88,9 @@ pub enum SortMethod {
 pub struct DigitBits {
     /// Whether the bits belong to the index of an element instead of its key.
     pub of_indices: bool,
-    /// The lowest bit.
+    /// The lowest bit of the range.
     pub begin_bit: u32,
-    /// One past the highest bit.
+    /// One past the highest bit of the range.
     pub end_bit: u32,
 }
 

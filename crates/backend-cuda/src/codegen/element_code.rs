@@ -31,7 +31,7 @@ impl InputAccess {
 /// except `stage` and `load_staged`.
 ///
 /// # Errors
-/// The name of an operation that has no C++ expression, such as an operation of another crate without C++ code.
+/// Returns the name of an operation that has no C++ expression, such as an operation of another crate without C++ code.
 pub fn element_source(program: &Program, access: InputAccess) -> Result<String, &'static str> {
     element_source_with_body(program, access, None)
 }
@@ -39,7 +39,7 @@ pub fn element_source(program: &Program, access: InputAccess) -> Result<String, 
 /// Returns the C++ of `program` as [`element_source`] does, plus the functions of `body`, the code of a user-defined operation.
 ///
 /// # Errors
-/// The name of an operation that has no C++ expression.
+/// Returns the name of an operation that has no C++ expression.
 pub fn element_source_with_body(program: &Program, access: InputAccess, body: Option<&'static Body>) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
@@ -212,7 +212,8 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Inp
     out.push_str("    }\n}\n");
 }
 
-/// Returns whether some step reads `input` at computed indices: a `take`, or a user-defined operation that receives the address of `input`.
+/// Returns whether a step of `program` reads `input` at computed indices: a `take`, or a user-defined operation that receives the address
+/// of `input`.
 fn is_read_at_computed_indices(program: &Program, input: usize) -> bool {
     let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
     program.steps.iter().any(|step| match step.kind {

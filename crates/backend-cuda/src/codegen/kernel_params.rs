@@ -163,7 +163,7 @@ impl<'a> KernelKey<'a> {
         self.with(std::ptr::from_ref(op.0) as u64)
     }
 
-    /// Returns a 16-bit hash of the program and of the numbers in the key. The class and the names are not hashed.
+    /// Returns a 16-bit hash of the program and of the numbers in the key. The key's class and names are not hashed.
     #[inline]
     pub(crate) fn fingerprint(&self) -> u64 {
         let mix = |hash: u64, &number: &u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);

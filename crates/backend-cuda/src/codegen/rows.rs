@@ -27,11 +27,12 @@ pub struct OperandLayout {
 /// The assignment of a program's steps to stages. A stage is a loop over a thread's elements, followed by reductions along the row.
 pub struct Stages<'a> {
     program: &'a Program,
-    /// For each step, whether its value varies along a row.
+    /// For each step of the program, whether its value varies along a row.
     varies: SmallVec<[bool; 32]>,
-    /// For each step, the index of the stage that computes it. The result of a reduction belongs to the stage after its argument's stage.
+    /// For each step of the program, the index of the stage that computes it. The result of a reduction belongs to the stage after
+    /// the stage of its argument.
     stage_of: SmallVec<[usize; 32]>,
-    /// For each step, the index of the last stage that uses its value.
+    /// For each step of the program, the index of the last stage that uses its value.
     last_use: SmallVec<[usize; 32]>,
     /// Number of stages.
     count: usize,
@@ -55,8 +56,8 @@ impl<'a> Stages<'a> {
         }
         let count = stage_of.iter().max().map_or(1, |last| last + 1);
         let mut last_use = stage_of.clone();
-        // Visits the steps from last to first, and moves each step to the stage that first uses its value, so that few values stay in
-        // registers between stages.
+        // Visits the steps of the program from last to first, and moves each step to the stage that first uses its value, so that few
+        // values stay in registers between stages.
         let mut first_use: SmallVec<[usize; 32]> = SmallVec::from_elem(usize::MAX, steps.len());
         for (n, step) in steps.iter().enumerate().rev() {
             let is_fold = matches!(step.kind, StepKind::Fold(_));
@@ -73,7 +74,7 @@ impl<'a> Stages<'a> {
         Stages { program, varies, stage_of, last_use, count }
     }
 
-    /// Returns whether the value of `step` varies along a row.
+    /// Returns whether the value of step number `step` of the program varies along a row.
     pub fn varies_along_row(&self, step: u16) -> bool {
         self.varies[step as usize]
     }
@@ -90,7 +91,8 @@ impl<'a> Stages<'a> {
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
-    /// Returns whether the program is short and its steps along the row are cheap. The temporaries of such a program need few registers.
+    /// Returns whether the program is short and all its operations on values that vary along the row are cheap. The temporaries of such a
+    /// program need few registers.
     pub fn is_short_and_cheap(&self) -> bool {
         let steps = &self.program.steps;
         let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != FUSED_TAKE;
@@ -102,7 +104,7 @@ impl<'a> Stages<'a> {
         self.varies[n] && matches!(self.program.steps[n].kind, StepKind::Input(_))
     }
 
-    /// Returns whether the value of step `n` varies along the row and is used by a later stage than the one that computes it.
+    /// Returns whether the value of step `n` of the program varies along the row and is used in a stage after the stage that computes it.
     fn is_used_later(&self, n: usize) -> bool {
         self.varies[n] && self.last_use[n] > self.stage_of[n]
     }
@@ -121,7 +123,7 @@ impl<'a> Stages<'a> {
 /// source, this code comes after rows.cuh, which lists its prerequisites, and before rows.cu.
 ///
 /// # Errors
-/// The name of an operation without a C++ expression.
+/// Returns the name of an operation that has no C++ expression.
 pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'static str> {
     let program = stages.program;
     let mut out = String::from("\nnamespace cuprum {\n\n");
@@ -203,8 +205,8 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     }
     let is_row = |o: usize| layout.results >> o & 1 == 1;
     let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
-    // `in_stage(n)` returns whether step n belongs to this stage. Steps that are constant along the row belong to a stage too, but are
-    // computed before the loop of the stage.
+    // `in_stage(n)` returns whether step n of the program belongs to this stage. Steps whose value is constant along the row belong to a
+    // stage too, but are computed before the loop of the stage.
     let in_stage = |n: usize| stages.stage_of[n] == stage;
     let stores: SmallVec<[(usize, usize); 2]> =
         steps().filter(|&(n, _)| in_stage(n)).flat_map(|(n, _)| stored(n).map(move |o| (n, o))).collect();

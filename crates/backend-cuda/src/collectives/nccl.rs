@@ -20,7 +20,7 @@ use crate::driver::{Context, DeviceBuffer, sys};
 const ID_BYTES: usize = 128;
 /// Oldest NCCL version that this crate uses: 2.18.
 const OLDEST_VERSION: c_int = 21800;
-/// Time at the start of a wait in which the thread yields the processor between polls. Afterwards, the thread sleeps between polls.
+/// Duration for which a waiting thread yields the processor between polls. After this time, the thread sleeps between polls.
 const YIELD_TIME: Duration = Duration::from_millis(1);
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 

@@ -217,7 +217,7 @@ fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     io_failure(Point::FileOpen)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
-    // Without this mode, tempfile creates files that only their owner can read. Users can share a cache.
+    // Without this mode, tempfile creates files that only their owner can read, but several users may share a cache folder.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder)?;

@@ -71,7 +71,7 @@ impl Loaded {
     /// Returns the address of a symbol that the library exports.
     ///
     /// # Errors
-    /// The library does not export the symbol.
+    /// [`Missing`] if the library does not export the symbol.
     ///
     /// # Safety
     /// `P` is the type of the symbol's address by the library's header: a function pointer, or a pointer to a variable. The caller does not

@@ -182,7 +182,7 @@ pub struct Function {
     /// Cached occupancies: (threads per block, dynamic shared bytes, blocks per multiprocessor). Few entries are expected, so a list
     /// suffices.
     occupancy: Mutex<SmallVec<[(u32, u32, u32); 2]>>,
-    /// Maximum dynamic shared memory per block in bytes. Set once it is the kernel's limit.
+    /// Maximum dynamic shared memory per block, in bytes. Empty until the kernel's limit has been raised to this maximum.
     max_dynamic_shared: OnceLock<u32>,
 }
 

@@ -64,7 +64,7 @@ impl Platform {
         }
         let (_, version) = file_name.strip_suffix(".dll")?.split_once("64_")?;
         match version.split_once('_') {
-            // The file name of NVRTC has the major version, then a zero.
+            // In the file name of NVRTC, a zero follows the digits of the major version.
             Some((release, _)) => Some(release.parse::<u32>().ok()? / 10),
             None => version.parse().ok(),
         }
@@ -75,13 +75,14 @@ impl Platform {
         if self.is_windows() { "PATH" } else { "LD_LIBRARY_PATH" }
     }
 
-    /// Returns whether a bare file name may be passed to the dynamic linker. On Windows this would search the working directory.
+    /// Returns whether a bare file name may be passed to the dynamic linker: false on Windows, where the linker would search the working
+    /// directory.
     pub(crate) fn allows_bare_library_names(self) -> bool {
         !self.is_windows()
     }
 
-    /// Returns the possible names of the folder with `lib` in the folder `targets` of a toolkit. Toolkits for Jetson before CUDA 13 use
-    /// another name than toolkits for servers.
+    /// Returns the possible names of the subfolder of a toolkit's folder `targets` that contains `lib`. Toolkits for Jetson before CUDA 13
+    /// use another name than toolkits for servers.
     pub(crate) fn toolkit_target_folder_names(self) -> &'static [&'static str] {
         match self {
             Platform::LinuxX86 => &["x86_64-linux"],

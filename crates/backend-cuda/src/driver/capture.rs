@@ -84,7 +84,8 @@ impl Capture {
         Ok(block)
     }
 
-    /// Drops the kept objects and the graph's references to its memory. Arrays in that memory keep their blocks.
+    /// Drops the objects that the graph keeps alive, and the graph's references to its memory blocks. Arrays in these blocks hold
+    /// references of their own.
     fn release_objects(&self) {
         let kept = std::mem::take(&mut *lock(&self.kept));
         let memory = std::mem::take(&mut *lock(&self.memory));
@@ -277,7 +278,7 @@ pub struct Graph {
     exec: GraphExec,
     nodes: usize,
     capture: Arc<Capture>,
-    /// An event after the last launch of the graph. The lock is held while the graph is launched.
+    /// An event that was recorded after the last launch of the graph. The lock is held while the graph is launched.
     last: Mutex<Option<Arc<StreamMark>>>,
 }
 

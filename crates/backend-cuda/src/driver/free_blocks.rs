@@ -145,7 +145,8 @@ pub(super) struct Block {
 pub(super) enum PoolResponse {
     /// A free block serves the request.
     Reused(Block),
-    /// The driver must allocate this many bytes. Then call [`FreeBlockPool::record_peak`], or [`FreeBlockPool::undo_request`] if it cannot.
+    /// The driver must allocate this many bytes. Then call [`FreeBlockPool::record_peak`], or [`FreeBlockPool::undo_request`] if the driver
+    /// fails.
     MustAllocate(u64),
     /// The request exceeds the memory limit or the address space, and is not part of the statistics.
     Refused,
@@ -250,7 +251,7 @@ impl<F: Fence> FreeBlockPool<F> {
         self.waiting.push(FencedBlock { home, block, fences });
     }
 
-    /// Moves each waiting block to the free blocks if the other streams have passed all of its events.
+    /// Checks the events of each waiting block. Moves the block to the free blocks if the device has passed all of them.
     pub fn free_passed_blocks(&mut self) {
         // A stream passes its events in order. So after a query finds that a stream has not passed an event, later events of the stream are
         // not queried.

@@ -16,7 +16,7 @@ static IN_FLIGHT: PerDevice<InFlight> = PerDevice::new();
 /// Events that were recorded after the work that uses some memory, one per stream.
 pub(super) type Marks = SmallVec<[Arc<StreamMark>; 2]>;
 
-/// Events after the last work that uses some memory, and the owner of that memory.
+/// Events that were recorded after the last work that uses some memory, and the owner of that memory.
 type InUse = (Marks, Arc<dyn Any + Send + Sync>);
 
 /// The owners of memory that unfinished work of a device may still use.

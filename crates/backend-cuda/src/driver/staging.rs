@@ -53,7 +53,7 @@ impl Default for Staging {
 /// A pinned block that copies reuse and that is never freed.
 struct StagingBlock {
     memory: *mut u8,
-    /// An event after the last transfer through the block.
+    /// An event that is recorded after each transfer through the block.
     done: Event,
     in_flight: bool,
 }

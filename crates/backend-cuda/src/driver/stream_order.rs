@@ -39,13 +39,13 @@ pub(super) struct StreamUses<M> {
     ordered_streams: AtomicU64,
     /// Bit set of streams (bit i = stream i) that have used the block since it was allocated.
     used_streams: AtomicU64,
-    /// An event in the writer's stream after the last write. `None` until such an event is recorded. The lock serialises the threads that
-    /// make streams wait for the event.
+    /// An event that was recorded in the writer's stream after the last write. `None` until such an event is recorded. The lock serialises
+    /// the threads that make streams wait for the event.
     written: Mutex<Option<M>>,
 }
 
 impl<M: Clone> StreamUses<M> {
-    /// Returns the state of a block that was allocated on `stream` and whose first use is a write there.
+    /// Returns the state of a block that was allocated on `stream`, and whose first use is a write on `stream`.
     pub fn new(stream: u32) -> StreamUses<M> {
         let set = stream_bit(stream);
         StreamUses {
@@ -98,8 +98,8 @@ impl<M: Clone> StreamUses<M> {
         Ok(())
     }
 
-    /// Stores `mark`, an event after the last write. If no event is stored, the first reader on another stream waits for all work that was
-    /// queued on the writer's stream before the read.
+    /// Stores `mark`, an event that was recorded after the last write. If no event is stored, the first reader on another stream waits for
+    /// all work that was queued on the writer's stream before the read.
     pub fn record_write_mark(&self, mark: M) {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(mark);
     }

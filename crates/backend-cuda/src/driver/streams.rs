@@ -65,7 +65,7 @@ impl Context {
     /// Returns whether no work is queued or running on stream `number`, which must not be the stream of a capture. Returns false after an
     /// error.
     pub(super) fn is_stream_idle(&self, number: u32) -> bool {
-        // SAFETY: the handle is of a stream of this context.
+        // SAFETY: `raw_stream` returns the handle of a stream of this context, and streams are never destroyed.
         self.bind().is_ok() && unsafe { sys::cuStreamQuery(self.raw_stream(number)) } == sys::CUresult::CUDA_SUCCESS
     }
 
@@ -73,7 +73,7 @@ impl Context {
     pub(crate) fn wait_for_stream(&self, number: u32) -> Result<()> {
         Self::check_not_captured(number, "waiting for the device")?;
         self.bind()?;
-        // SAFETY: the handle is of a stream of this context.
+        // SAFETY: `raw_stream` returns the handle of a stream of this context, and streams are never destroyed.
         check_result("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw_stream(number)) })
     }
 

@@ -33,7 +33,7 @@ impl Context {
         self.bind()?;
         // During a capture stream 0 is queried, because a query of a capturing stream would invalidate the capture.
         let number = if self.is_capturing() { 0 } else { self.stream_number() };
-        // SAFETY: the handle is of a stream of this context.
+        // SAFETY: `raw_stream` returns the handle of a stream of this context, and streams are never destroyed.
         match unsafe { sys::cuStreamQuery(self.raw_stream(number)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             other => check_result("cuStreamQuery", other).map(|()| true),

@@ -38,7 +38,7 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
     }
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, both index types,
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, both index types, and
 /// several ranks.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
@@ -174,7 +174,7 @@ impl StridedCopy {
         let axes = pack_axes(&self.dims, [&self.from[..], &self.to[..]], wide);
         let mut args = Args::new();
         args.push(&self.target).push(&self.source).push(&count).push_bytes(&axes);
-        // SAFETY: the arguments match copy_strided. If INDEX is i32, the kernel reads the lower half of `count` (little-endian).
+        // SAFETY: the arguments match copy_strided. If INDEX is i32, the driver reads the low half of `count`, which fits in 32 bits.
         // Extents and strides stay inside both buffers.
         unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
@@ -194,7 +194,7 @@ impl StridedCopy {
         args.push(&self.target).push(&self.source).push(&count).push(&chunks).push(&inner).push(&self.from[last]).push_bytes(&axes);
         // SAFETY: the arguments match copy_rows. For its 32-bit parameters, the driver reads the low halves of 64-bit arguments, which fit
         // in 32 bits. Extents and strides stay inside both buffers. There are at most as many chunks as elements: aligned rows have no
-        // incomplete chunk, others at least eight.
+        // incomplete chunk, and other rows are at least eight chunks long.
         unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 

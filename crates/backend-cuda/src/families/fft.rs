@@ -253,7 +253,7 @@ impl Transforms<'_> {
 #[derive(Debug, PartialEq)]
 struct Batches {
     shape: Shape,
-    /// The axes over which the calls loop: for each axis its extent, its stride in the input, and its stride in the output.
+    /// The axes over which the cuFFT calls loop: for each axis its extent, its stride in the input, and its stride in the output.
     loops: SmallVec<[(usize, [i64; 2]); 4]>,
 }
 
@@ -296,7 +296,7 @@ impl Batches {
         Some(Batches { shape: Shape { kind, rank: axes.len(), lengths, input, output, batch }, loops })
     }
 
-    /// Returns, for each call, its offsets in the input and in the output, in elements.
+    /// Returns the offsets in the input and in the output, in elements, for each cuFFT call.
     fn offsets(&self) -> impl Iterator<Item = [i64; 2]> + '_ {
         let calls: usize = self.loops.iter().map(|(extent, _)| *extent).product();
         (0..calls).map(|number| {

@@ -67,7 +67,7 @@ fn queue_fill(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &Cu
 /// Returns the bytes of `value` as `Wide`, the type in which the kernels in fill.cu compute ranges of `dtype`.
 fn widen_scalar(value: Scalar, dtype: DType) -> [u8; 16] {
     match dtype.kind() {
-        // Integers are converted to 64 bits, since the kernels' conversion to `dtype` wraps.
+        // Integers are passed as 64 bits for every integer dtype, because the kernels' conversion to `dtype` keeps the low bits.
         Kind::Bool | Kind::Signed | Kind::Unsigned => {
             let whole = value.as_int().unwrap_or(value.as_f64() as i128);
             Scalar::Int(whole).to_bytes(DType::U64)

@@ -16,7 +16,7 @@ use crate::families::kernel::KernelSource;
 static GATHER_SOURCE: KernelSource =
     KernelSource { name: "gather.cu", text: concat!(include_str!("../kernels/resolve_index.cuh"), include_str!("../kernels/gather.cu")) };
 
-/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, both index types,
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, both index types, and
 /// several ranks.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];

@@ -14,18 +14,18 @@ use crate::families::kernel;
 const HISTOGRAM_SOURCE: &str = include_str!("../kernels/histogram.cu");
 /// Threads per block, as in `histogram.cu`.
 const THREADS_PER_BLOCK: u32 = 512;
-/// Number of elements that each thread counts per tile. A block counts one tile after the other.
+/// Number of elements of a tile that each thread counts. A tile is the range of elements that a block counts at a time.
 const ITEMS_PER_THREAD: usize = 8;
 /// Static shared memory that `Bins` in histogram_bins.cuh uses for bins of equal width, in bytes.
 const EVEN_BINS_SHARED_BYTES: usize = 16;
-/// Maximum shared memory of a block with several copies of the counters, in bytes. A single copy may use all shared memory that a block can
-/// have.
+/// Maximum shared memory of a block that has several copies of the histogram's counters, in bytes. A single copy may use all shared memory
+/// that a block can have.
 const MAX_COUNTER_COPIES_BYTES: usize = 32 << 10;
 
 /// The memory that holds the counters of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterMemory {
-    /// Shared memory of `bytes` bytes, for `copies` copies of the counters, and for the bin edges if the kernel copies the edges.
+    /// Shared memory of `bytes` bytes, for `copies` copies of the histogram's counters, and for the bin edges if the kernel copies them.
     Shared { copies: usize, bytes: usize },
     /// Blocks count in global memory, directly in the output.
     Global,
@@ -142,7 +142,7 @@ impl HistogramLaunch<'_> {
     }
 }
 
-/// Returns the number of blocks below which a 32-bit counter of a block could overflow if all `count` values are in one bin.
+/// Returns the minimum number of blocks with which no 32-bit counter of a block overflows, even if all `count` values are in one bin.
 pub fn min_blocks(count: usize) -> u32 {
     u32::try_from(count.div_ceil(1 << 31)).unwrap_or(u32::MAX)
 }

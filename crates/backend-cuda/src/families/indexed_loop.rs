@@ -86,8 +86,8 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
         }
         args.push(&fault).push(&op).push_bytes(&axes);
         let grid = kernel::grid_for_items(count.div_ceil(items_per_thread) as u64, DEFAULT_THREADS);
-        // SAFETY: the caller guarantees that the arguments match the kernel and that its accesses are valid. A 32-bit number of items is
-        // the lower half of `count`.
+        // SAFETY: the caller guarantees that the arguments match the kernel and that its accesses are valid. For a 32-bit number of items,
+        // the driver reads the low half of `count`.
         unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 }

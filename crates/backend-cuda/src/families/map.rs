@@ -25,7 +25,7 @@ pub(crate) use fast_path::run_call as run_cached_call;
 pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
 /// Side length of a shared-memory tile, in elements. 32 elements of 4 bytes fill a cache line.
 const TILE_SIDE: usize = 32;
-/// Minimum extent of an axis along which an input is repeated, for the assumption that reads of the input hit a cache.
+/// Minimum extent of an axis that repeats an input (stride 0) from which on reads of the input are assumed to hit a cache.
 const MIN_REPEATS: usize = 16;
 /// Maximum shared memory for the tiles of a block, in bytes. With this limit, several blocks can be resident on a multiprocessor.
 const MAX_TILE_BYTES: usize = 40 << 10;
@@ -290,8 +290,8 @@ fn packed_access(program: &Expression, plan: &LoopPlan, inputs: &[u64]) -> Optio
     fits.then_some((InputAccess { repeated, aligned }, is_multiple))
 }
 
-/// Returns the number of elements per thread, which is as many as 16 bytes hold of the widest dtype. Expensive operations have fewer
-/// elements, which limits the code size. The dtypes of inputs in the bit set `repeated` are ignored.
+/// Returns the number of elements per thread: as many elements of the widest dtype as fit in 16 bytes. Programs with expensive operations
+/// have fewer elements per thread, which limits the code size. The dtypes of inputs in the bit set `repeated` are ignored.
 fn elements_per_thread(program: &Expression, repeated: u64) -> usize {
     let inputs = (0..64).map_while(|k| program.input_dtype(k).map(|d| (k, d))).filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, d)| d);
     let outputs = (0..program.outputs.len()).map(|n| program.output_dtype(n));
@@ -342,7 +342,7 @@ const PACKED_CHECK_VARIANTS: [(u64, usize, bool, bool); 5] =
     [(0, 2, true, true), (1, 2, true, true), (2, 3, false, false), (0, 5, true, true), (0, 2, false, true)];
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation and dtype, many results
-/// per kernel, unaligned and repeated inputs, several ranks, both index widths.
+/// per kernel, unaligned and repeated inputs, several ranks, and both index widths.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let flat = |repeated, aligned| MapClass::Flat(InputAccess { repeated, aligned });
     let programs = check_programs::example_programs();

@@ -116,7 +116,7 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
         Distribution::Normal { mean, std } => ("random_normal", vec![real(mean), real(std)]),
         // A cast of `low` to u64 suffices, because the kernel uses only as many low bits as the output's dtype has.
         Distribution::Integers { low, span } => ("random_integers", vec![integer(low as u64), integer(span)]),
-        // `run_call` queues samplers with `queue_samples`.
+        // Nothing to queue here: `run_call` queues the kernels of samplers with `queue_samples`.
         Distribution::Sampled { .. } => return Ok(()),
     };
     let mut args = Args::new();

@@ -33,9 +33,9 @@ const COLUMN_SPLIT_BLOCKS: usize = 396;
 /// Minimum number of threads of a block that share one column. A column with fewer elements has one thread per element, so that no thread
 /// is idle.
 const MIN_THREADS_PER_COLUMN: usize = 8;
-// Each row or group of columns that several blocks share needs a counter in scratch memory. At least two blocks share each, so there are at
-// most `ROW_SPLIT_BLOCKS / 2` such rows or groups. If columns are loaded one by one instead of as vectors, there may be eight times as many
-// groups.
+// Each row or group of columns that several blocks share needs a counter in scratch memory. At least two of the `ROW_SPLIT_BLOCKS` blocks
+// share such a row or group, so there are at most `ROW_SPLIT_BLOCKS / 2` of them. If columns are loaded one by one instead of as vectors,
+// there may be eight times as many groups.
 const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTER_COUNT);
 
 /// The kernel of a reduction, and the number of its threads that share a row or load adjacent columns.
@@ -262,7 +262,7 @@ fn launch_reduction(
     device::done_with_buffers(call, [out])
 }
 
-/// Returns the maximum number of adjacent columns per thread, so that a block's accumulators fit in shared memory.
+/// Returns the maximum number of adjacent columns per thread with which a block's accumulators fit in shared memory.
 fn max_columns_per_thread(acc_size: usize) -> usize {
     (128 / acc_size).min(8)
 }
@@ -301,7 +301,7 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
     let is_column = plan.pattern == ReducePattern::Column;
-    // Vector loads run along the last of the axes with the strides `along`. All other strides must keep the loads aligned.
+    // Vector loads run along the last of the axes that have the strides `along`. The strides of all other axes must keep the loads aligned.
     let (along, other) = if is_column { (&plan.kept_strides, &plan.reduced_strides) } else { (&plan.reduced_strides, &plan.kept_strides) };
     let repeated = |k: usize| along[k].last().is_none_or(|s| *s == 0);
     let is_aligned = |width: usize| {

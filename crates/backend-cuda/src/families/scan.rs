@@ -76,8 +76,8 @@ fn cuda_source(program: &Expression, combine: Op, rank: usize, wide: bool, look_
     Ok([codegen::PRELUDE, &element, &defines, device_sources::WARP_SHUFFLE_SOURCE, COMMON_SOURCE, &kernels].concat())
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device. The list covers the operations over every dtype, several
-/// ranks, both index widths.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers the operations over every dtype, with
+/// several ranks and both index widths.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
@@ -141,7 +141,7 @@ impl ScanLaunch<'_> {
     /// Returns whether indices and offsets need 64 bits.
     fn needs_wide_index(&self) -> bool {
         let (plan, steps) = (self.plan, self.line_strides());
-        // The extents of all axes, the scanned axis last.
+        // The extents of all axes. The scanned axis is the last one.
         let dims: SmallVec<[usize; 8]> = plan.lines.iter().copied().chain([plan.len]).collect();
         let lines = plan.line_strides.iter().chain([&plan.out_line_strides]);
         let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lines.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();

@@ -32,7 +32,7 @@ const FIND_MEMBERS_SHARED_BYTES: u32 = (1 << 16) + 2 * FIND_MEMBERS_TILE_LENGTH 
 const FIND_MEMBERS_TILE_LENGTH: usize = 8 * THREADS_PER_BLOCK as usize;
 /// Maximum size of the sorted array for which the filter of `find_members` excludes most values.
 const MAX_FILTERED_ELEMENTS: usize = 1 << 16;
-/// Minimum number of values for each element of the sorted array for which the filters pay off.
+/// Minimum number of searched values per element of the sorted array at which the filter of `find_members` pays off.
 const MIN_VALUES_PER_FILTERED_ELEMENT: usize = 64;
 
 /// Returns the macro definitions of the kernel. `several` tells whether a thread searches four values at a time instead of one.
@@ -92,8 +92,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         let resident = function.blocks_per_sm(THREADS_PER_BLOCK, sample_bytes)? * context.info().sm_count;
         let tiles = count.div_ceil(THREADS_PER_BLOCK as usize * if several { 4 } else { 1 });
         let grid = [tiles.min(resident.max(1) as usize) as u32, 1, 1];
-        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements. Values have `count`, and the output as many of the dtype
-        // that the core crate requests for `result`. The shared memory holds a key for each sample, of the size of an element.
+        // SAFETY: the arguments match search_sorted. The sorted array has `size` elements. The values and the output have `count` elements
+        // each, and the core crate sets the output's dtype as `result` requires. The shared memory holds one element-sized key per sample.
         unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
     queue().with_call_context(call)?;

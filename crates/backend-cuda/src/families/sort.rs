@@ -268,8 +268,8 @@ impl SortLaunch<'_> {
         // writes afterwards.
         let states = [at(counts), if passes > 1 { at(other_states) } else { at(counts) }];
 
-        // Passes alternate between two buffers of elements, and between two buffers of indices. The first buffer of each pair may be the
-        // output.
+        // Radix passes alternate between two buffers of elements, and between two buffers of indices. The first buffer of each pair may be
+        // the output.
         let whole = limit == length;
         let moved = |size: usize, output: Option<&Arc<CudaBuffer>>| -> Result<[Arc<CudaBuffer>; 2]> {
             let other = device::allocate(call, if passes > 1 { elements * size } else { 0 })?;
@@ -280,8 +280,8 @@ impl SortLaunch<'_> {
         };
         let values = moved(itemsize, self.values)?;
         let index_out = if self.sort.indices { Some(moved(word, self.index_out)?) } else { None };
-        // If `whole`, the int64 index output is also the first index buffer. Between passes, this buffer holds a row's indices as words at
-        // the start of the row's output, to which no other row writes.
+        // If `whole`, the int64 index output is also the first index buffer. Between passes, an index in this buffer has `word` bytes. Each
+        // row's indices then begin where the row's output begins, so that no other row writes to them.
         let row_pitches = [if whole { length * (8 / word) } else { length }, length];
 
         let threads = [tile.threads as u32, 1, 1];

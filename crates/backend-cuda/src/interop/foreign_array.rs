@@ -42,8 +42,8 @@ pub unsafe fn wrap_device_memory(
 /// is `None`, the requirements of [`wrap_device_memory`] apply.
 ///
 /// # Errors
-/// The errors of [`wrap_device_memory`], a shape that is too large, and [`Error::Value`] for an address that is not a multiple of the
-/// element size.
+/// The errors of [`wrap_device_memory`], an error for a shape that is too large, and [`Error::Value`] for an address that is not a multiple
+/// of the element size.
 ///
 /// # Safety
 /// `owner` keeps the elements allocated, and nothing writes to them while `owner` exists. Elements of dtype bool are 0 or 1. If `ready` is

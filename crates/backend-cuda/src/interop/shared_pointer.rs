@@ -36,7 +36,7 @@ pub struct SharedPointer {
     release: ReleaseOrder,
 }
 
-/// The work of another library that must end before the memory is reused.
+/// The work that must end before the memory of a dropped [`SharedPointer`] is reused.
 #[derive(Clone, Copy, Debug)]
 enum ReleaseOrder {
     /// The work queued on this stream.
@@ -73,7 +73,7 @@ impl SharedPointer {
     /// The work may write until the value is dropped. `stream` waits on the device for every earlier use of the memory.
     ///
     /// # Errors
-    /// The errors of [`SharedPointer::new`], or too little memory for a copy.
+    /// The errors of [`SharedPointer::new`], and an error if there is too little memory for a copy.
     pub fn for_writing(mut array: NdArray, stream: Option<ForeignStream>) -> Result<SharedPointer> {
         array.make_unique()?;
         if !array.stored()?.buffer().is_writable() {

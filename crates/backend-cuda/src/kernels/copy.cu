@@ -24,7 +24,7 @@ copy_rows(ITEM* out, const ITEM* in, INDEX count, INDEX chunks, INDEX inner, IND
         const Offsets<INDEX, 2> at = outer.offsets(row);
         ITEM* const to = out + at.at[1];
         const ITEM* const from = in + at.at[0];
-        // Number of elements between the aligned address at or below the start of the row and this start.
+        // Number of elements between the start of the row in the output and the last aligned address at or below this start.
         const int ahead = static_cast<int>(reinterpret_cast<u64>(to) / sizeof(ITEM) % CHUNK);
         const INDEX first = (i - row * chunks) * CHUNK - ahead;
         Pack<ITEM, CHUNK> chunk;

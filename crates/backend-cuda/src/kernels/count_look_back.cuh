@@ -42,7 +42,8 @@ __device__ inline u64 count_in_earlier_tiles(u64* states, i64 tiles, i64 tile, u
 
     u64 before = 0;
     bool ended = span == 0;
-    // Lane 0 reads the nearest earlier span, lane 1 the span before that, and so on. A lane without an earlier span uses the count 0.
+    // Lane 0 reads the state of the nearest earlier span (32 tiles), lane 1 that of the span before, and so on. A lane without a span uses
+    // the count 0.
     for (i64 near = span - 1 - lane; !ended; near -= SPAN) {
         u32 needed;
         do {

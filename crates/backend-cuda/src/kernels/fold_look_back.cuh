@@ -61,7 +61,7 @@ __device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64
     const bool ends = position == SPAN - 1;
     if (lane == 0 && !ends) states.publish_state(row + tile, TOTAL, total);
 
-    // `value` becomes the fold of the span's tiles up to and including the tile whose state this lane reads.
+    // After the two loops, `value` is the fold of the span's tiles up to and including the tile whose state this lane has read.
     T value = total;
     while (!__all_sync(ALL_LANES, lane >= position || states.read_state(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
     #pragma unroll
@@ -73,14 +73,15 @@ __device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64
     if (lane == 0 && ends) states.publish_state(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
     if (span == 0) return before;
 
-    // Combines spans from left to right. Each lane reads one of the 32 nearest earlier spans. Negative indices belong to no span.
+    // Combines spans from left to right. Each lane reads the state of one of the 32 nearest earlier spans. Negative span indices mean that
+    // there is no such span.
     const i64 near = static_cast<i64>(span) - SPAN + lane;
     T found = total;
     int from;
     while (true) {
         const u32 status = near >= 0 ? states.read_state(spans + near, found) : EMPTY;
         const u32 finished = __ballot_sync(ALL_LANES, status == PREFIX), known = __ballot_sync(ALL_LANES, status != EMPTY);
-        // `from` is the lane of the latest span with a published prefix. The totals of all later spans must be published too.
+        // `from` is the lane of the latest span with a published prefix. The loop waits until the totals of all later spans are published.
         from = 31 - __clz(finished);
         if (finished != 0 && ~known >> from == 0) break;
         __nanosleep(20);

@@ -195,7 +195,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     return true;
 
 #elif OPERATION == QR
-    // OPTION & VECTORS requests q. OPTION & FULL requests all m columns of q and all m rows of r.
+    // OPTION & VECTORS requests the factor q of a = q @ r. OPTION & FULL requests all m columns of q and all m rows of r.
     Matrix factors = arena.matrix(m, n);
     T* taus = arena.take<T>(least);
     load(factors, source);
@@ -213,7 +213,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     return true;
 
 #elif OPERATION == SVD
-    // For a wide matrix, the adjoint is decomposed, which is tall.
+    // The adjoint of a wide matrix is tall, and is decomposed in its place.
     const bool wide = m < n;
     const int rows = wide ? n : m, columns = least;
     Matrix w = arena.columns(rows, columns);

@@ -182,7 +182,7 @@ __device__ inline void lu_decompose(Matrix a, int* pivots, TeamShared& shared) {
             most = x > most ? x : most;
         }
         most = team_max(most, shared);
-        // Every thread selects the first row with the maximum. As in LAPACK, NaN is never selected, because it compares false.
+        // Every thread searches for the first row with the maximum. As in LAPACK, NaN is never selected, because `NaN == most` is false.
         int pivot = j;
         for (int i = j; i < a.rows; i++) {
             if (magnitude_of_parts(a(i, j)) == most) {
@@ -311,11 +311,11 @@ __device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
         if (!is_finite(most)) {
             tau = number(not_a_number());
         } else if (most_below > 0 || imaginary(head) != 0) {
-            // The squares below the head may underflow, so that `below` is 0.
+            // The squares of the elements below `head` may underflow. `below` is then 0 although an element is not.
             const R norm = sqrt(square(head) + below);
             const R beta = -copysign(norm, real(head));
-            // As in LAPACK's larfg, beta is negative for +0, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`. The stored tau is the
-            // conjugate, because the adjoint of the reflection is applied.
+            // As in LAPACK's larfg, beta is negative for +0, tau = (beta - alpha) / beta and v = x / (alpha - beta), where alpha is `head`.
+            // The stored tau is the conjugate, because the adjoint of the reflection is applied.
             const T difference = subtract(head, number(beta));
             tau = conj(scale(difference, R(-1) / beta));
             sync();
@@ -333,7 +333,7 @@ __device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
 __device__ inline void form_q(Matrix a, const T* taus, Matrix q) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = k - 1; j >= 0; j--) {
-        // Applies the adjoint of the reflection that was applied to compute r.
+        // Applies the adjoint of the reflection that `householder_qr` has applied to compute r.
         if (!is_zero(taus[j])) apply_reflection(a, j, conj(taus[j]), q, 0);
         sync();
     }

@@ -1,20 +1,21 @@
-// An elementwise expression in which some inputs ("crossed") are contiguous along another axis than the outputs. These inputs
-// go through tiles in shared memory, so that every access is contiguous.
+// An elementwise expression in which some inputs ("crossed") are contiguous along another axis than the outputs. The crossed inputs
+// are read through tiles in shared memory, so that every access is contiguous.
 //
-// Requires: Index, RANK (axes besides the two of a tile), SIDE; the generated code of an element; StagedTiles, stage(), load_staged(); Outputs,
-// store().
+// Requires: Index, RANK (axes besides the two of a tile), SIDE; the generated code of an element; StagedTiles, stage(), load_staged();
+// Outputs, store().
 
 namespace cuprum {
 
-// Extents and strides of a tile's axes. The outputs have stride 1 along the axis "along", the crossed inputs along "across".
+// Extents and strides of the two axes of a tile. The outputs have stride 1 along the axis "along". The crossed inputs, which are read
+// through shared memory, have stride 1 along the axis "across".
 struct TileAxes {
     Index along, across;              // extents
     Offsets<Index, INPUTS> one_along, one_across;  // strides of the inputs
     Index out_across;                 // stride of the outputs along "across"; their stride along "along" is 1
 };
 
-// Computes the expression in tiles of SIDE x SIDE elements, with one block of 256 threads per tile. `outer` has the axes besides those of a
-// tile, with the strides of the inputs and, last, of the outputs.
+// Computes the expression in tiles of SIDE x SIDE elements, with one block of 256 threads per tile. `outer` has the axes of the loop
+// besides the two axes of a tile, with the strides of the inputs and, last, of the outputs.
 extern "C" __global__ void __launch_bounds__(256)
 KERNEL(const Params p, const Axes<Index, RANK, INPUTS + 1> outer, const TileAxes tile_axes, const Outputs out, const u64 tiles) {
     constexpr int STEP = 256 / SIDE;

@@ -131,8 +131,8 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes k
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS * ROWS_PER_TEAM; base < items; base += static_cast<u64>(gridDim.x) * TEAMS * ROWS_PER_TEAM) {
         InputOffsets row_offsets[ROWS_PER_TEAM];
         Acc totals[ROWS_PER_TEAM];
-        // A row is split among blocks only if TEAM is a block. The constant condition lets smaller teams skip the 64-bit integer
-// divisions below, which are slow.
+        // A row is split among blocks only if a team is a whole block. The constant condition on TEAM lets smaller teams skip the slow
+        // 64-bit integer divisions below.
         u64 row = base, begin = 0, end = length;
         if (TEAM == THREADS && splits > 1) {
             row = base / splits;
@@ -142,7 +142,7 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes k
         }
         #pragma unroll
         for (int r = 0; r < ROWS_PER_TEAM; r++) {
-            // Teams without a row repeat the last row, because all threads of a warp take part in shuffles.
+            // Teams past the last row repeat the last row, because all threads of a warp must take part in the shuffles.
             const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
             row_offsets[r] = kept.offsets(static_cast<Index>(mine < rows ? mine : rows - 1));
         }

@@ -14,8 +14,8 @@ extern "C" __global__ void __launch_bounds__(256)
 scatter_write_largest_words(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count, i64 rows, i64 step, Fault* fault, u64 op) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 n = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; n < count; n += stride) {
-        // Values are written from last to first. Most words in memory are then already larger than the words of the remaining values, whose
-        // atomics do nothing.
+        // Later values have larger words, and values are processed from last to first. Most words in memory are then already larger than
+        // those of the remaining values, which need no atomic operation.
         const i64 i = count - 1 - n, index = indices[i], row = resolve_index(index, rows);
         if (row < 0) {
             report_fault(fault, 1, op, index, static_cast<u64>(rows));

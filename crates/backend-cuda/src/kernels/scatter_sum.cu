@@ -4,7 +4,8 @@
 // ELEMENT is a float or complex type. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets, are i32 or i64.
 // RANK is the number of axes of the loop.
 //
-// All values for one element of the output are added as integers. A value becomes two integers, of which the second counts smaller units.
+// All values for one element of the output are added as integers. A value becomes two integers: a
+// multiple of a unit (a power of two), and the remainder as a multiple of a smaller unit.
 // Each part (real or imaginary) of an element has its own two integer sums, in `sums` and `rests`, in C order of the output's elements.
 //
 // If the exponents of all values are close to each other, the units follow from the largest exponent of all values, and the integers are
@@ -15,20 +16,20 @@ using namespace cuprum;
 
 using Real = real_of<ELEMENT>;
 constexpr int PARTS = is_complex<ELEMENT> ? 2 : 1;
-// The number of bits of a significand.
+// The number of bits of the significand of `Real`.
 constexpr int DIGITS = is_same<Real, f64> ? 53 : 24;
 
-// The number in `exponents` if all values are -0.0.
+// The number in `exponents` for an element all of whose values are -0.0.
 constexpr u32 NEGATIVE_ZEROS = 1;
 // The exponent field of a double with NaN or an infinity.
 constexpr u32 NOT_FINITE = 2047;
-// If a value is NaN or infinite, `sums` holds a combination of these flags instead of an integer.
+// If a value is NaN or infinite, `sums` holds a combination of the following flags instead of an integer.
 constexpr u64 POSITIVE_INFINITY = 1, NEGATIVE_INFINITY = 2, NOT_A_NUMBER = 4;
 
 __device__ inline f64 to_double(Real x) { return static_cast<f64>(static_cast<wide_of<Real>>(x)); }
 __device__ inline u32 exponent_field(f64 x) { return static_cast<u32>(__double2hiint(x)) >> 20 & 0x7ff; }
 __device__ inline bool is_negative_zero(f64 x) { return __double_as_longlong(x) == static_cast<i64>(u64(1) << 63); }
-// Returns the largest exponent field of the values, given their number in `exponents`.
+// Returns the largest exponent field of an element's values, where `number` is the element's number in `exponents`.
 __device__ inline u32 largest_field(u32 number) { return number == NEGATIVE_ZEROS ? 0 : number - 2; }
 
 __device__ inline f64 power_of_two(int exponent) { return bits_to_f64(static_cast<u64>(exponent + 1023) << 52); }
@@ -37,16 +38,17 @@ __device__ inline f64 scale(f64 x, int exponent) { return x * power_of_two(expon
 // Returns an exponent e such that 2^e exceeds the magnitude of every value whose exponent field is at most `field`.
 __device__ inline int upper_exponent(u32 field) { return static_cast<int>(field > 0 ? field : 1) - 1022; }
 
-// What determines whether all values have common units.
+// Properties of the values and of the output that decide whether the integers of all values have the same units.
 struct Range {
-    // The largest exponent field of a value.
+    // The largest exponent field of all values.
     u32 largest;
-    // 2047 minus the smallest exponent field of a value other than zero. Thus all members start at 0.
+    // 2047 minus the smallest exponent field of all nonzero values. The difference starts at 0 and grows, as the other members do.
     u32 smallest_from_top;
-    // 1 if an element of the output is -0.0. A sum of 0 must change it to 0.0, unless all values are -0.0, which only `exponents` tells.
+    // 1 if an element of the output is -0.0. Adding values whose sum is 0 must change it to 0.0, unless all of these values are -0.0.
+    // Only `exponents` records that case.
     u32 has_negative_zero;
 
-    // Returns whether two integers hold every value exactly in the units of `bits` for the largest exponent.
+    // Returns whether two integers represent every value exactly if the units follow from `bits` and the largest exponent of all values.
     __device__ bool has_common_units(u64 bits) const {
         const int width = static_cast<int>(largest + smallest_from_top) - 2047;
         return largest != NOT_FINITE && has_negative_zero == 0 && width + DIGITS <= 2 * static_cast<int>(bits);
@@ -63,7 +65,7 @@ __device__ inline void store_warp_maximum(u32* at, u32 value) {
     if (threadIdx.x % 32 == 0 && *at < value) atomic_maximum(at, value);
 }
 
-// Writes the exponents of the values to `range`.
+// Writes the largest and the smallest exponent field of all values to `range`.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_find_range(Range* range, const ELEMENT* in, INDEX count, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     u32 largest = 0, smallest_from_top = 0;
@@ -95,8 +97,8 @@ scatter_find_negative_zeros(Range* range, const ELEMENT* out, INDEX count, const
     if (found) range->has_negative_zero = 1;
 }
 
-// Writes `exponents` for each part (real or imaginary) of each element, unless one unit serves all elements (`has_common_units`). Elements
-// whose index is out of bounds are skipped.
+// Writes `exponents` for each part (real or imaginary) of each element, unless the integers of all values have the same units
+// (`has_common_units`). Values whose index is out of bounds are skipped.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_exponents(u32* exponents, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const Range* range,
                   u64 bits, Fault*, u64, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
@@ -153,8 +155,8 @@ scatter_add(u64* sums, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX co
     }
 }
 
-// Adds the sums to the elements of `out` that have received values. `axes` holds the strides of `out`, then the strides of contiguous
-// elements, which locate the sums.
+// Adds the sums to the elements of `out` that have received values. `axes` holds the strides of `out`, then those of a contiguous
+// array of the same shape, which locate the sums.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u64* rests, INDEX count, const Range* range, u64 bits,
                    const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
@@ -181,7 +183,8 @@ scatter_store_sums(ELEMENT* out, const u32* exponents, const u64* sums, const u6
                 const u64 bits_of_total = is_infinite ? 0x7ff0000000000000ull : 0x7ff8000000000000ull;
                 total = bits_to_f64(bits_of_total | (sum == NEGATIVE_INFINITY ? u64(1) << 63 : 0));
             } else {
-                // The carry makes the rest at most half a unit of the sum, so that large integers of opposite signs cancel exactly.
+                // Carries multiples of 2^bits from `rest` to `sum`. The rest is then at most half a unit of the sum, so that large integers
+                // of opposite signs cancel exactly.
                 const i64 carry = (static_cast<i64>(rest) + (i64(1) << (bits - 1))) >> bits;
                 total = static_cast<f64>(static_cast<i64>(sum) + carry);
                 total += static_cast<f64>(static_cast<i64>(rest - (static_cast<u64>(carry) << bits))) * power_of_two(-static_cast<int>(bits));

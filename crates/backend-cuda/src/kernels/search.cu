@@ -104,13 +104,13 @@ __device__ inline i64 insertion_point(const ELEMENT* sorted, i64 size, const Key
 
 constexpr int LOG_FILTER_BITS = 19, FILTER_WORDS = (1 << LOG_FILTER_BITS) / 32;
 
-// Returns the position in the filter of the bit for a key. The position depends on all bits of the key.
+// Returns the index of the filter bit for a key: a hash of all bits of the key.
 __device__ inline u32 filter_bit(u64 key) { return static_cast<u32>(key * 0x9e3779b97f4a7c15ull >> (64 - LOG_FILTER_BITS)); }
 __device__ inline u32 filter_bit(const u128& key) { return filter_bit(key.high * 0xff51afd7ed558ccdull ^ key.low); }
 
-// Writes whether the sorted array has an equal element, for `count` values. Most values have none: each block has a filter with a bit for
-// each element of the sorted array, and searches only the values whose bit is set. The block first lists these values, so that all threads
-// of a warp then search.
+// Writes, for each of `count` values, whether the sorted array has an equal element. Most values have none. Each block therefore has a
+// filter (a hashed bit set) of all elements of the sorted array, and searches only the values whose bit is set. The block first lists these
+// values, so that all threads of a warp then search.
 constexpr int PER_THREAD = 8, FIND_MEMBERS_TILE_LENGTH = PER_THREAD * THREADS;
 extern "C" __global__ void __launch_bounds__(THREADS)
 find_members(Result* __restrict__ out, const ELEMENT* __restrict__ sorted, i64 size, const ELEMENT* __restrict__ values, i64 count) {

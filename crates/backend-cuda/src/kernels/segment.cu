@@ -80,7 +80,8 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
         SegmentRange range = {0, 0};
         if (segment < segments) range = segment_range(offsets, segment, length, bad);
         const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
-        // Teams whose segment is long fold an empty range here, because all lanes of the warp must take part in shuffles.
+        // A whole block folds each long segment below. Its team folds an empty range here, because all lanes of a warp must take part in
+        // the shuffles.
         const Acc acc = fold_lanes<TEAM>(fold_every_nth<TEAM>(p, is_long ? SegmentRange{0, 0} : range, rank, bad_index));
         if (rank == 0 && segment < segments && !is_long) {
             out[segment] = Fold::to_result<Result>(acc);

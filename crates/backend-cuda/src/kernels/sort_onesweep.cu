@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(RADIX) sort_digit_starts(Word* __re
 // Device memory of a sort: the input, the buffers between passes, and the outputs.
 struct PassBuffers {
     const ELEMENT* in;
-    // Elements and indices between passes, which alternate between two buffers.
+    // Elements and indices between passes. The passes write alternately to the two buffers.
     ELEMENT* values[2];
     Word* indices[2];
     // Row stride of each buffer in `indices`, in elements.

@@ -109,7 +109,7 @@ __device__ inline int first_item() { return threadIdx.x / 32 * 32 * ITEMS + thre
 template <int SIZE> union RankingStorage {
     DigitCounts counts;
     alignas(16) unsigned char moved[TILE * SIZE];
-    // Returns item i of `moved`, which is raw bytes because complex numbers have a constructor, which shared memory does not allow.
+    // Returns item i of `moved`. The memory is raw bytes, because shared memory does not allow types with a constructor, such as complex.
     template <class X> __device__ X& at(int i) { return reinterpret_cast<X*>(moved)[i]; }
 
     // Stores each of this thread's `items` at its rank, which the lower bits of `codes` hold.

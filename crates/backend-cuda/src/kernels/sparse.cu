@@ -45,7 +45,8 @@ csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __r
         const i64 row = first + team;
         const RowRange range = m.row(row, bad);
         const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
-        // Teams whose row is long add an empty range here, because all lanes of the warp must take part in shuffles.
+        // A whole block adds each long row below. Its team adds an empty range here, because all lanes of a warp must take part in the
+        // shuffles.
         const Acc sum = sum_lanes<TEAM>(sum_every_nth<TEAM>(m, x, is_long ? RowRange{0, 0} : range, rank, bad));
         if (rank == 0 && row < rows && !is_long) out[row] = cast<T>(sum);
         if (!__syncthreads_or(is_long)) continue;

@@ -61,7 +61,8 @@ struct Matrix {
         return {0, 0};
     }
 
-    // Returns the column of an element, in a matrix with columns. If the column is out of bounds, sets `bad` and returns 0.
+    // Returns the column of an element. The matrix has at least one column. If the element's column is out of bounds, sets `bad` and
+    // returns 0.
     __device__ i64 column(i64 at, BadMatrixNumber& bad) const {
         const i64 index = indices[at];
         if (index >= 0 && index < columns) return index;

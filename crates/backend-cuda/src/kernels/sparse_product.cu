@@ -1,8 +1,8 @@
 // Product of two matrices in compressed row format (CSR). Requires sparse.cuh.
 //
 // The product of a row has at most as many elements as there are products of an element of `a` with an element of `b`. This bound decides
-// the class of a row. A warp computes a small or medium row with a hash table in shared memory. A block computes a large row with one sum
-// per column of `b` in global memory. A first pass counts the columns of each row, a second pass computes the elements.
+// the size class of a row. A warp computes a small or medium row with a hash table in shared memory. A block computes a large row with one
+// sum per column of `b` in global memory. A first pass counts the columns of each row, a second pass computes the elements.
 //
 // Every sum adds its terms in the order of the elements of `a`, as on the CPU. Columns of a row ascend.
 
@@ -10,13 +10,13 @@ using namespace cuprum;
 
 constexpr int THREADS = 256, WARPS = THREADS / 32;
 
-// Classes of rows, by the number of products.
+// Size classes of result rows, by the number of products of an element of `a` with an element of `b`.
 constexpr u8 EMPTY = 0, SMALL = 1, MEDIUM = 2, LARGE = 3;
 constexpr i64 MAX_SMALL = 128, MAX_MEDIUM = 512;
-// Number of entries of the hash table of a class. At most half of them are used.
+// Number of entries of the hash table for a small and for a medium row. At most half of them are used.
 constexpr int SMALL_TABLE = 2 * MAX_SMALL, MEDIUM_TABLE = 2 * MAX_MEDIUM;
 
-// Counters and flags in global memory that all kernels of a product share. `has_class[c]` is not 0 if a row has class `c`.
+// Counters and flags in global memory that all kernels of a sparse product share. `has_class[c]` is not 0 if a row has size class `c`.
 struct Counters {
     u64 total;
     u64 large_rows;
@@ -67,7 +67,7 @@ template <class X> __device__ inline X scan_block(X x, X* shared, X& total) {
     return sum;
 }
 
-// Determines the class of each row, lists the large rows in `large`, and sets `counts` of empty rows to 0. One warp reads one row.
+// Determines the size class of each row, lists the large rows in `large`, and sets `counts` of empty rows to 0. One warp reads one row.
 extern "C" __global__ void __launch_bounds__(THREADS)
 classify_rows(u8* classes, i32* counts, i32* large, Counters* counters, const __grid_constant__ Matrix a, const __grid_constant__ Matrix b,
               Fault* fault, u64 op) {
@@ -145,7 +145,7 @@ template <class F> __device__ inline void for_each_product(const Matrix& a, cons
     }
 }
 
-// Counts the distinct columns of each result row of class `kind`. One warp counts one row.
+// Counts the distinct columns of each result row whose size class is `kind`. One warp counts one row.
 template <int Entries> __device__ inline void count_columns(i32* counts, const u8* classes, u8 kind, const Matrix& a, const Matrix& b, Fault* fault, u64 op) {
     __shared__ i32 keys[WARPS][Entries];
     const Table<Entries> table = {keys[threadIdx.x / 32]};
@@ -263,8 +263,8 @@ __device__ inline EqualKeyLanes find_equal_key_lanes(i32 key) {
     return {lanes, __popc(lanes & lanes_below())};
 }
 
-// Adds `product` to `*sum` in the lanes with `is_product`, one after another where several lanes have the same sum. `is_new` tells
-// whether the sum has no term yet.
+// Adds `product` to `*sum` in each lane with `is_product`. Lanes with the same `sum` add one after another. `is_new` tells whether the
+// sum has no term yet.
 __device__ inline void add_in_order(bool is_product, const EqualKeyLanes& conflict, bool is_new, Acc product, Acc* sum) {
     for (int rank = 0;; rank++) {
         if (is_product && conflict.rank == rank) *sum = is_new && rank == 0 ? product : add(*sum, product);
@@ -290,7 +290,7 @@ __device__ inline void sort_by_warp(u64* numbers, int count) {
     }
 }
 
-// Computes the rows of class `kind`. One warp computes one row. Blocks have 32 * TableWarps threads.
+// Computes the result rows whose size class is `kind`. One warp computes one row. Blocks have 32 * TableWarps threads.
 template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* indices, T* values, const I* indptr, const u8* classes, u8 kind, const Matrix& a, const Matrix& b) {
     __shared__ alignas(16) unsigned char key_storage[TableWarps][Entries * sizeof(i32)];
     __shared__ alignas(16) unsigned char sum_storage[TableWarps][Entries * sizeof(Acc)];
@@ -307,11 +307,11 @@ template <int Entries, int TableWarps> __device__ inline void multiply_rows(I* i
             bool inserted = false;
             const int slot = is_product ? table.find(column, inserted) : -1;
             const EqualKeyLanes conflict = find_equal_key_lanes(slot);
-            // If the entry is new, one of the lanes with this slot has inserted the entry.
+            // The hash table entry is new if any lane with the same slot has just inserted it.
             const bool is_new = (__ballot_sync(~0u, inserted) & conflict.lanes) != 0;
             add_in_order(is_product, conflict, is_new, times(left, right), &sums[slot < 0 ? 0 : slot]);
         });
-        // A list of the used entries, sorted by column, replaces the keys in shared memory.
+        // A list of the used hash table entries, sorted by column, replaces the keys in shared memory.
         i32 keys[Entries / 32];
         #pragma unroll
         for (int i = 0; i < Entries / 32; i++) keys[i] = table.keys[32 * i + lane_number()];

@@ -205,7 +205,8 @@ pub(super) fn record_dependencies(args: &[Arg]) -> Result<()> {
 
 impl Arg<'_> {
     /// Evaluates the argument if it is a deferred array. `place` describes the argument for error messages. Returns an error if the array
-    /// is not on `device`, if it has a layout that the kernel cannot use, or if a strided array to write shares its memory.
+    /// is not on `device`, if it has a layout that the kernel cannot use, or if it is a strided array that the kernel writes and its memory
+    /// has other owners.
     fn evaluate_and_check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
         let Some(array) = self.as_array() else { return Ok(()) };
         if array.device() != device {

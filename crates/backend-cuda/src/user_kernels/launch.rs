@@ -2,7 +2,7 @@
 
 use cuprum_core::{Error, Result};
 
-/// Name of the public type that error messages show.
+/// Name of the public type in error messages.
 pub(super) const OP: &str = "RawKernel";
 
 /// Maximum number of threads per block along x, y and z, for every device since compute capability 3.0 (CUDA C++ Programming Guide,

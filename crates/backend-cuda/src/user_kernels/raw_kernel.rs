@@ -150,7 +150,7 @@ impl RawKernel {
     /// ```
     ///
     /// # Errors
-    /// Arguments or a launch that the kernel or the device does not support. After such an error, nothing has been queued.
+    /// Returns an error for arguments or a launch that the kernel or the device does not support. Nothing has been queued then.
     ///
     /// # Safety
     /// The caller guarantees that the kernel:

@@ -19,7 +19,7 @@ use super::declaration::{Declaration, Parameter, SourceWriter, computation_ctype
 use super::{RawSource, context, option_reads_files};
 use crate::codegen::{self, Combination, InputAccess, KernelKey};
 
-/// Name of the public type that error messages show.
+/// Name of the public type in error messages.
 const OP: &str = "ReductionKernel";
 
 static REDUCTION_KERNEL_DEF: OpDef = OpDef {
@@ -182,7 +182,7 @@ impl ReductionKernel {
     }
 }
 
-/// Returns the first element of `array` as a 0-d array. In its memory, the other elements of `array` follow in C order.
+/// Returns the first element of `array` as a 0-d array, whose memory contains the other elements of `array` after it, in C order.
 fn first_element(array: &NdArray) -> Result<NdArray> {
     if array.size() == 0 {
         return with_device(array.device(), || zeros((), array.dtype())); // the code may not read any element

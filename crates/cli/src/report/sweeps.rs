@@ -12,7 +12,7 @@ struct Sweep<'a> {
     curves: Vec<(&'a str, Vec<(f64, f64)>)>,
 }
 
-/// Minimum number of sizes of a curve.
+/// Minimum number of measured sizes for which a curve is drawn.
 const MIN_SIZES: usize = 3;
 
 /// Returns a chart for each function with several sizes, or an empty string if there is no such function.

@@ -37,7 +37,7 @@ fn results_of_device(results: &[TourResult], on_cpu: bool) -> impl Iterator<Item
     results.iter().filter(move |r| r.agrees && r.device_us.is_finite() && r.device_us > 0.0 && (r.device == "cpu") == on_cpu)
 }
 
-/// Returns the fastest result of each workload on the CPU or on other devices.
+/// Returns the fastest result of each workload on the CPU if `on_cpu`, else on the other devices.
 fn fastest_results(results: &[TourResult], on_cpu: bool) -> Vec<&TourResult> {
     let mut best: Vec<&TourResult> = Vec::new();
     for result in results_of_device(results, on_cpu) {

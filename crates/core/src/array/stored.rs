@@ -38,7 +38,7 @@ pub trait Array {
     /// Returns a copy on `device`, or another handle to this array if `device` holds the array already.
     ///
     /// # Errors
-    /// An error of the source device or of `device`, such as [`Error::OutOfMemory`].
+    /// [`Error::OutOfMemory`], or another error of the source device or of `device`.
     fn to_device(&self, device: Device) -> Result<Self>
     where
         Self: Sized;

@@ -79,7 +79,7 @@ impl HostBuffer {
         let memory = unsafe { alloc::Layout::from_size_align_unchecked(values.capacity() * size_of::<T>(), align_of::<T>()) };
         host_pool::add_used_bytes(memory.size());
         HostBuffer {
-            // The pointer of a vector without an allocation is dangling, but not null.
+            // The pointer of a vector is never null: without an allocation, it is dangling.
             ptr: NonNull::new(values.as_mut_ptr().cast()).unwrap_or(NonNull::dangling()),
             nbytes: values.len() * size_of::<T>(),
             source: MemorySource::Vec(memory),
@@ -122,7 +122,7 @@ impl HostBuffer {
     /// - `ptr` points to `nbytes` initialised bytes, at most `isize::MAX`, which stay allocated while `owner` lives, on any thread.
     /// - No other code writes the bytes while `owner` lives. If `is_writable`, no other code reads them either, and writing is permitted.
     pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>, is_writable: bool) -> HostBuffer {
-        // The caller may pass any pointer to empty memory, even a misaligned pointer, so the pointer is replaced.
+        // If `nbytes` is 0, the caller may pass any pointer, even a misaligned one. An aligned dangling pointer replaces it.
         let ptr = if nbytes == 0 { NonNull::<u128>::dangling().cast() } else { ptr };
         HostBuffer { ptr, nbytes, source: MemorySource::Other { owner, is_writable }, has_valid_bools: AtomicBool::new(false) }
     }
@@ -375,8 +375,8 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     try_reserve("to_vec", &mut out, size)?;
     let base = bytes.as_ptr();
     if layout.is_c_contiguous() {
-        // SAFETY: by the check of `layout.buffer_range()` above, the `size` elements from `offset` are inside `bytes`. `out` has capacity for
-        // them.
+        // SAFETY: by the check of `layout.buffer_range()` above, the `size` elements from `offset` are inside `bytes`. `out` has capacity
+        // for them.
         unsafe {
             let target = out.as_mut_ptr().cast::<u8>();
             std::ptr::copy_nonoverlapping(base.add(layout.offset() * item), target, size * item);

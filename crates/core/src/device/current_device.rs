@@ -29,7 +29,8 @@ impl Device {
 
     /// Returns the device on which this thread creates new arrays.
     ///
-    /// The first of: the innermost [`with_device`], [`Device::set_default`], `CUPRUM_DEVICE`, the first ready GPU, the host.
+    /// The first of these that is set: the innermost [`with_device`], [`Device::set_default`], `CUPRUM_DEVICE`. The default is the first
+    /// ready GPU, or the host if there is none.
     ///
     /// # Errors
     /// [`Error::Setting`] if `CUPRUM_DEVICE` names no device, or one that is not ready.
@@ -198,7 +199,7 @@ fn default_device() -> Result<Device> {
         return Ok(device);
     }
     let device = device_from_environment()?;
-    // Another thread may have set the device meanwhile.
+    // Another thread may have set the default device since the check above. That device is kept.
     Ok(*DEFAULT_DEVICE.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(device))
 }
 

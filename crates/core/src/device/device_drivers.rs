@@ -39,7 +39,7 @@ pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
     if let Some(driver) = slot.opened.get() {
         return Ok(driver.as_ref());
     }
-    // Failures are not cached: a later attempt may find a newly registered backend, or a device that is no longer busy.
+    // A failure to open the device is not cached: a later attempt may find a newly registered backend, or a device that is no longer busy.
     let _opening = slot.opening.lock().unwrap_or_else(|e| e.into_inner());
     match slot.opened.get() {
         Some(driver) => Ok(driver.as_ref()),

@@ -48,8 +48,8 @@ pub const ALIGNMENT: usize = 64;
 
 /// Returns the block size that a pooling allocator uses for `nbytes`.
 ///
-/// Sizes have eight steps per power of two, in multiples of `granule` (a power of two), so that requests of similar size share blocks.
-/// At most an eighth of a block, or one granule, is unused.
+/// There are eight block sizes per power of two, all multiples of `granule` (a power of two), so that requests of similar size share
+/// blocks. At most an eighth of a block, or one granule, is unused.
 #[inline]
 pub fn pool_block_size(nbytes: usize, granule: usize) -> usize {
     let step = nbytes.checked_next_power_of_two().map_or(granule, |power| (power / 16).max(granule));

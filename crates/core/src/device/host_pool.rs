@@ -30,7 +30,8 @@ const MAX_CACHED_PER_CLASS: usize = 8;
 /// Size of a huge page in bytes. A block of at least this size has its own memory mapping.
 const HUGE_PAGE_SIZE: usize = 2 << 20;
 
-/// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`Reservation`], [`add_used_bytes`]).
+/// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`Reservation`],
+/// [`add_used_bytes`]).
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Maximum value of [`USED_BYTES`] so far.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -101,7 +102,7 @@ fn add_within_limit(nbytes: usize, limit: Option<usize>) -> Result<usize, usize>
     Ok(used)
 }
 
-/// Records that `now` bytes are in use.
+/// Raises the peak memory use ([`PEAK_BYTES`]) to `now`, the number of bytes in use, unless the peak is higher already.
 fn raise_peak(now: usize) {
     if PEAK_BYTES.load(Ordering::Relaxed) < now {
         PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
@@ -254,7 +255,8 @@ fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u
         if let Some(free) = pool.take_cached(size) {
             drop(pool);
             if zero {
-                // SAFETY: `free.block` has `size` bytes, and this function has the only pointer to it.
+                // SAFETY: `free.block` has `size` bytes. This function has the only pointer to it, since `take_cached` removed it from the
+                // cache.
                 unsafe { free.block.write_bytes(0, size) };
             }
             return Some(free.block);
@@ -338,7 +340,7 @@ pub(crate) fn stats() -> MemoryStats {
     }
 }
 
-/// Sets the peak of the memory in use to the memory in use.
+/// Sets the peak memory use ([`PEAK_BYTES`]) to the memory in use now.
 pub(crate) fn reset_peak() {
     PEAK_BYTES.store(USED_BYTES.load(Ordering::Relaxed), Ordering::Relaxed);
 }

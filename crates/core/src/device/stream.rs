@@ -52,7 +52,7 @@ impl Stream {
     /// default stream.
     #[inline]
     pub fn current(device: Device) -> Stream {
-        // `try_with`, because destructors may run this while the thread ends and the thread-local is gone.
+        // `try_with`, because destructors may call this function while the thread ends, after the thread-local is destroyed.
         let scoped = SCOPED_STREAMS.try_with(|scopes| scopes.borrow().iter().rev().find(|stream| stream.device == device).copied());
         scoped.ok().flatten().unwrap_or(Stream { device, id: 0 })
     }

@@ -150,7 +150,7 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
 /// Returns an error if the outputs of a kernel differ in number, dtype, shape or device from those that `call` requests.
 #[inline]
 fn check_outputs(call: &Call, outputs: &Outputs, entry: &ChainEntry) -> Result<()> {
-    // These kernels determine the extents.
+    // For these kinds of work, the kernel determines the extents of the outputs.
     let has_any_shape = matches!(call.work, Work::Select(_) | Work::Custom(_) | Work::Sparse(Sparse::Product { .. }));
     let matches_spec = |(output, spec): (&StoredArray, &OutputSpec)| {
         output.dtype() == spec.dtype && output.device() == call.device && (has_any_shape || output.layout().shape() == spec.layout.shape())
@@ -250,7 +250,7 @@ fn try_kernels_with_tuning_advice(
         Err(error) if advice.is_trial() && !is_data_error(&error, call) => {
             tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; the rest of the chain is tried");
             state.record_decline(advice.accelerator, &format!("failed: {error}"));
-            // Out of memory may be temporary, so it does not exclude the accelerator.
+            // A lack of memory may be temporary, so it does not exclude the accelerator from the trial.
             if !matches!(error, Error::OutOfMemory { .. }) {
                 advice.record_refusal();
             }
@@ -258,7 +258,7 @@ fn try_kernels_with_tuning_advice(
         }
         other => {
             other?;
-            // A temporary reason does not exclude the accelerator from later calls.
+            // An accelerator that declines for a temporary reason stays in the trial.
             if !state.declined_temporarily {
                 advice.record_refusal();
             }
@@ -281,7 +281,7 @@ fn is_data_error(error: &Error, call: &Call) -> bool {
 /// Returns whether a kernel of `family` on `device` declares `capability`, under the accelerator order of this thread.
 ///
 /// # Errors
-/// An invalid setting.
+/// [`Error::Setting`] if the accelerator order is invalid.
 pub fn any_kernel_declares(capability: Capability, family: Family, device: Device) -> Result<bool> {
     Ok(device_capabilities(family, device)?.contains(capability))
 }
@@ -362,7 +362,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
             return run_on_host(call);
         }
     }
-    // The kernels run again to format their reasons. That is safe, because declining has no side effect.
+    // Every kernel has declined and runs again only to format its reason. That is safe, because declining has no side effect.
     let (guard, needed) = (ModeGuard::enable_reason_formatting(), call.capabilities());
     let mut tried = Vec::new();
     for entry in registry::current_chains()?.chain_of_family(call.family(), call.device.kind()) {

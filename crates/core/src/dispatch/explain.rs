@@ -60,7 +60,7 @@ pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> CallRecord, w
 ///
 /// Inverse matrices are recognised by their buffers, which views share, so `inv(a).T @ b` gets the hint too.
 pub(super) fn linear_solve_hint(call: &Call, outputs: &[StoredArray]) -> Option<&'static str> {
-    // `try_with`, because destructors may run this while the thread ends and the thread-locals are gone.
+    // `try_with`, because destructors may call this function while the thread ends, after the thread-locals are destroyed.
     if EXPLAIN_RECORDS.try_with(|records| records.borrow().is_none()).unwrap_or(true) {
         return None;
     }

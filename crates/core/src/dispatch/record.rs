@@ -43,8 +43,8 @@ pub struct CallRecord {
     pub chosen: Option<String>,
     /// Advice for [`explain`](super::explain): a faster or more accurate way to compute the same result. `None` if there is no advice.
     pub hint: Option<&'static str>,
-    /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)). `dtypes` and `shapes` are
-    /// then those of all array arguments. `None` for a launch of a graph.
+    /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)). `dtypes` and `shapes`
+    /// then describe all array arguments. `None` for a launch of a graph.
     pub launch: Option<KernelLaunch>,
 }
 

@@ -147,8 +147,8 @@ pub struct Accelerator {
     pub probe: fn() -> Availability,
     /// Kernels, tried in this order.
     pub kernels: &'static [Kernel],
-    /// Functions that open the devices of the kind, if this is the kind's own (base) accelerator, the fallback of every call. `None` for
-    /// all other accelerators.
+    /// Functions that open the devices of the kind `device`, if this is the own (base) accelerator of that kind, the fallback of every
+    /// call. `None` for all other accelerators.
     pub base: Option<DeviceProvider>,
 }
 
@@ -279,7 +279,8 @@ pub fn all() -> Vec<&'static Accelerator> {
     unique
 }
 
-/// Returns the result of the accelerator's probe, which runs once per process. While this thread runs the probe, the accelerator is missing.
+/// Returns the result of the accelerator's probe, which runs once per process. While this thread runs the probe, the result is
+/// [`Availability::Missing`].
 pub fn availability(accelerator: &'static Accelerator) -> Availability {
     /// Held by the thread that runs probes, so that threads whose probes need each other do not wait for each other.
     static PROBE_LOCK: Mutex<()> = Mutex::new(());
@@ -300,7 +301,7 @@ pub fn availability(accelerator: &'static Accelerator) -> Availability {
         return known.clone();
     }
     let missing = |why: &str| Availability::Missing { why: why.into(), help: String::new() };
-    // `try_with`, because destructors may run this while the thread ends and the thread-local is gone.
+    // `try_with`, because destructors may call this function while the thread ends, after the thread-local is destroyed.
     let probes =
         RUNNING_PROBES.try_with(|running| (!running.borrow().is_empty(), running.borrow().iter().any(|a| std::ptr::eq(*a, accelerator))));
     let (is_nested, is_running) = probes.unwrap_or_default();
@@ -426,7 +427,7 @@ pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Res
     Ok(f())
 }
 
-/// Returns the chains of accelerators for this thread: those of the innermost [`with_accelerators`], else those of the process.
+/// Returns the chains of accelerators for this thread: the chains of the innermost [`with_accelerators`], else the chains of the process.
 #[inline]
 pub(crate) fn current_chains() -> Result<&'static AcceleratorChains> {
     if let Some(scoped) = SCOPED_CHAINS.with(Cell::get) {
@@ -462,7 +463,7 @@ pub fn decline_unless_order_is_set(otherwise: &'static str) -> std::result::Resu
 }
 
 /// Returns the chains of accelerators for `order`, or for the default order if `order` is `None`. They are built once and kept for the life
-/// of the process. Only probes of accelerators build chains anew.
+/// of the process, except for chains built during the probe of an accelerator, which are not cached.
 fn chains_for_order(order: Option<Vec<String>>) -> Result<&'static AcceleratorChains> {
     loop {
         if let Some(chains) = with_registry_state(|s| s.chains.get(&order).copied()) {

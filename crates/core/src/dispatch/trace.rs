@@ -86,12 +86,12 @@ struct TraceFile {
 }
 
 impl ClockAnchor {
-    /// Returns whether the anchor may convert the times of events that are recorded on `device` at the host time `now`.
+    /// Returns whether this anchor may convert the times of events that are recorded on `device` at the host time `now`.
     fn can_convert_new_events(&self, device: Device, now: f64) -> bool {
         self.device == device && now - self.at < CLOCK_ANCHOR_VALIDITY_MICROS
     }
 
-    /// Returns whether a pending call may still refer to the anchor at the host time `now`.
+    /// Returns whether a pending call may still refer to this anchor at the host time `now`.
     fn may_be_used_by_pending_calls(&self, now: f64) -> bool {
         now - self.at < CLOCK_ANCHOR_RETENTION_MICROS
     }
@@ -164,7 +164,7 @@ fn thread_number() -> u64 {
         static THREAD_NUMBER: Cell<u64> = Cell::new(THREAD_COUNT.fetch_add(1, Ordering::Relaxed));
         static FLUSH_ON_EXIT: FlushOnExit = const { FlushOnExit };
     }
-    // `try_with`, because destructors may run this while the thread ends and the thread-locals are gone.
+    // `try_with`, because destructors may call this function while the thread ends, after the thread-locals are destroyed.
     let _ = FLUSH_ON_EXIT.try_with(|_| ());
     THREAD_NUMBER.try_with(Cell::get).unwrap_or(u64::MAX)
 }
@@ -355,7 +355,8 @@ impl Trace {
     }
 }
 
-/// Returns the number of the row group of `device` in the trace viewer, distinct from those of other devices, of host threads and of ranks.
+/// Returns the number of the row group of `device` in the trace viewer, distinct from the numbers of other devices, of host threads and of
+/// ranks.
 fn device_row_group(device: Device) -> u64 {
     const MAX_DEVICES_PER_KIND: u64 = 1 << 16;
     2 + device.kind().index() as u64 * MAX_DEVICES_PER_KIND + device.ordinal() as u64

@@ -55,7 +55,8 @@ struct Candidate {
 /// A trial: the measurements of a call signature whose fastest accelerator has not been determined yet.
 struct Trial {
     candidates: SmallVec<[Candidate; 4]>,
-    /// Whether a thread is measuring an accelerator for this signature. Meanwhile other threads try accelerators in the default order.
+    /// Whether a thread is measuring an accelerator for this signature. While it is true, other threads try accelerators in the default
+    /// order.
     busy: bool,
 }
 
@@ -76,7 +77,7 @@ impl Trial {
         Trial { candidates, busy: false }
     }
 
-    /// Returns the next step, or `None` if every candidate is excluded.
+    /// Returns the next step of the trial, or `None` if every candidate is excluded.
     fn next_step(&mut self) -> Option<NextStep> {
         // The last candidate is always the base accelerator of the device, such as `cuda`, which serves every operation. The base
         // accelerator counts towards `MAX_CANDIDATES`.

@@ -19,10 +19,11 @@ const MAX_EXPRESSION_NODES: u32 = 48;
 /// Maximum number of inputs of an expression, enforced like [`MAX_EXPRESSION_NODES`].
 const MAX_EXPRESSION_INPUTS: u32 = 12;
 
-/// Builds an elementwise operation, and runs it unless deferral is enabled.
+/// Builds the result array of an elementwise operation, and evaluates it at once unless deferral is enabled.
 ///
 /// # Errors
-/// Shapes that do not broadcast, dtypes that the operation does not take, arrays on different devices, or a wrong number of arguments.
+/// [`Error::Value`] for shapes that do not broadcast, a wrong number of arguments, or a scalar out of the range of its dtype.
+/// [`Error::DType`] for dtypes that the operation does not take. [`Error::Device`] for arrays on different devices.
 pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
     elementwise_consuming_args(op, &mut args.iter().cloned().collect::<Operands>())
 }
@@ -51,8 +52,8 @@ fn shared_dtype(args: &[Operand]) -> Option<DType> {
     args.iter().all(has_it).then_some(dtype)
 }
 
-/// Like [`elementwise_consuming_args`], but with the dtypes of `signature` instead of those of the operation's dtype rule. `astype` and comparisons
-/// of mixed integers choose their own dtypes.
+/// Like [`elementwise_consuming_args`], but with the dtypes of `signature` instead of the dtypes that the operation's dtype rule gives.
+/// `astype` and comparisons of mixed integers choose their own dtypes.
 pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
     check_operands(op.name(), args, &signature)?;
     let weight = limit_expression_weight(op, args)?;
@@ -85,7 +86,7 @@ pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSi
     Ok(out)
 }
 
-/// Builds the results of a function with several results, and runs them unless deferral is enabled.
+/// Builds the result arrays of a function with several results, and evaluates them at once unless deferral is enabled.
 ///
 /// # Errors
 /// The errors of [`elementwise`]. [`Error::Value`] if the group does not have `N` results.
@@ -180,7 +181,8 @@ fn limit_expression_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight>
             }
             let ExpressionWeight { nodes, inputs, cost, folds } = a.0.weight;
             let (nodes_in_all, inputs_in_all) = (sum.nodes + nodes, sum.inputs + inputs);
-            // The cost of a shared node is added once per use. Costs have no limit.
+            // The cost of a shared node is added once per use. It needs no exact count, since only the numbers of nodes and inputs are
+            // limited.
             let (cost, folds) = (sum.cost.saturating_add(cost), sum.folds.saturating_add(folds));
             sum = ExpressionWeight { nodes: nodes_in_all, inputs: inputs_in_all, cost, folds };
             if heaviest.is_none_or(|(n, _)| nodes + 4 * inputs > n) {

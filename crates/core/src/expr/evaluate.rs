@@ -73,7 +73,7 @@ impl NdArray {
     /// to the elements in place, without effect on other handles.
     ///
     /// # Errors
-    /// Errors of the evaluation, or too little memory for a copy.
+    /// Errors of the evaluation; [`Error::OutOfMemory`] if there is too little memory for a copy.
     ///
     /// # Examples
     /// ```
@@ -175,8 +175,8 @@ impl NdArray {
     /// Runs the expression as one call of the kernel family `Gather` if it is a single `take` with stored indices. Returns `None` for other
     /// expressions.
     fn run_single_take(&self) -> Option<Result<StoredArray>> {
-        // `FUSED_TAKE`, a deferred `take`, is the only operation of the family `Gather` in an expression. Its composition runs the `take`
-        // as one call of the family `Gather`, which reads the whole array `first`.
+        // `FUSED_TAKE`, a deferred `take`, is the only operation of the family `Gather` in an expression. Its composition runs a single
+        // `take` as one call of the family `Gather`. The call indexes the array `first`, passed as 1-D.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
         let (first, indices, size) = {
             let guard = self.lock_expression();
@@ -210,8 +210,8 @@ impl NdArray {
         if Stream::current(self.device()).is_capturing() {
             return false; // during a capture: every launch of the captured graph would overwrite the input again
         }
-        // This thread holds the lock during the evaluation, so that other threads wait for the value. Those threads cannot evaluate the
-        // expression, because its input is overwritten.
+        // This thread holds the lock of the expression during the evaluation, so that other threads wait for the value. They cannot
+        // evaluate the expression themselves, because this evaluation overwrites one of its inputs.
         let mut guard = self.lock_expression();
         let Some(expression) = guard.take() else { return true };
         let _error_guard = StoreErrorOnDrop(self);
@@ -224,7 +224,7 @@ impl NdArray {
         true
     }
 
-    /// Runs a program whose first result is this array, and returns its results.
+    /// Runs a program whose first result is the value of this array, and returns all results of the program.
     fn run_program(&self, program: &Program, inputs: &[StoredArray]) -> Result<Outputs> {
         let op = self.0.op.ok_or_else(|| Error::value("eval", "an expression without an operation"))?;
         let outputs = run_map(op, self.device(), self.shape(), program, inputs, None);
@@ -276,8 +276,8 @@ impl NdArray {
     /// Returns the error `unsupported` if `op` has no composition.
     #[cold]
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
-        // A conversion (`astype`) is not run as a composition: arguments of compositions are converted by `astype`, so the conversion would
-        // call itself.
+        // `astype` is not computed by a composition of other operations: the arguments of a composition are converted by `astype`, so
+        // `astype` would call itself.
         let body = op.0.composite.filter(|_| !op.is_conversion() && op.family() != Family::Gather);
         let args = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { args, .. }) => Some(args.clone()),

@@ -81,8 +81,8 @@ pub(super) struct ProgramBuilder {
     seen: SmallVec<[VisitedNode; 12]>,
     /// Whether the program is the fused input of a reduction or scan, and so cannot have further outputs.
     single_output: bool,
-    /// Whether all arguments are evaluated first. This is the case if another crate defines the root's operation without code for fused
-    /// kernels.
+    /// Whether all arguments are evaluated before the root's operation instead of being fused with it. This is the case if another crate
+    /// defines the root's operation without code for fused kernels.
     unfused: bool,
     /// The row loop, if reductions along rows are steps of the program.
     pub rows: Option<RowLoop>,
@@ -160,8 +160,8 @@ impl ProgramBuilder {
 
     /// Returns up to three inner nodes whose values the kernel writes as further outputs, each as program step and array.
     ///
-    /// Only nodes with references outside this expression are returned. A node of the loop's shape must also have been expensive to
-    /// compute, or have been computed before as part of another array. A node with one element per row must contain reductions.
+    /// Only nodes with references outside this expression are returned. A node of the loop's shape must also be expensive to compute, or
+    /// have been computed before as an inner step of another program. A node with one element per row must contain reductions.
     pub fn reusable_node_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
@@ -179,7 +179,7 @@ impl ProgramBuilder {
     /// Returns whether `array`, an inner node, has to be evaluated before this expression.
     ///
     /// This applies to operations that cannot be fused and to nodes that broadcasting would compute repeatedly. It also applies to nodes
-    /// that were computed before and cannot be a further output.
+    /// that an earlier program computed without storing the value, if this program cannot store it as a further output.
     fn must_run_first(&self, array: &NdArray, shape: &[usize]) -> bool {
         if !array.is_deferred() {
             return false;
@@ -193,8 +193,8 @@ impl ProgramBuilder {
         self.unfused || array.lacks_fusion_code() || stretched || is_recomputed || self.lacks_kernel_for(array)
     }
 
-    /// Returns whether the first operation of the node of `array` needs a capability that the kernels do not declare. The node is then
-    /// evaluated separately.
+    /// Returns whether the first operation of the node of `array` needs a capability that the kernels for this program do not declare. The
+    /// node is then evaluated separately.
     pub fn lacks_kernel_for(&self, array: &NdArray) -> bool {
         let capability = array.0.first.and_then(|first| StepKind::Apply(first.op).capability());
         capability.is_some_and(|c| !self.declared.contains(c))

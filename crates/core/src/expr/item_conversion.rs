@@ -11,7 +11,8 @@ impl NdArray {
     /// the nearest value of `T`. [`NdArray::item`] returns a [`Scalar`](crate::Scalar), which compares with every number type.
     ///
     /// # Errors
-    /// A value of a higher kind than `T`, such as a float for an integer, or out of the range of `T`; the errors of [`NdArray::item`].
+    /// [`Error::Value`](crate::Error::Value) for a value of a higher kind than `T`, such as a float for an integer type, or out of the
+    /// range of `T`; the errors of [`NdArray::item`].
     ///
     /// # Examples
     /// ```

@@ -35,7 +35,8 @@ use crate::scalar::Scalar;
 #[derive(Clone)]
 pub struct NdArray(pub(super) Arc<ArrayState>);
 
-// A panic leaves no array half-written: an evaluation that panics stores an error, and locks recover from poisoning.
+// Arrays are unwind-safe, because a panic leaves no array half-written: an evaluation that panics stores an error, and locks recover from
+// poisoning.
 impl UnwindSafe for NdArray {}
 impl RefUnwindSafe for NdArray {}
 
@@ -102,7 +103,7 @@ pub(super) struct AppendedOperation {
     pub operation: DeferredOperation,
     /// Index of the argument that receives the result of the previous operation.
     pub previous_result_index: u8,
-    /// The other arguments, in order.
+    /// The arguments other than the previous result, in order.
     pub others: SmallVec<[Operand; 1]>,
 }
 
@@ -117,7 +118,7 @@ pub(crate) struct Fold {
     pub axes: Dims,
     /// dtype to which the elements are converted before they are reduced.
     pub value: DType,
-    /// Functions for this operation, and the number of its program steps.
+    /// The functions that compute the reduction `op`, and its number of program steps.
     pub implementation: &'static FoldImplementation,
 }
 

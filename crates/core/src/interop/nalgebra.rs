@@ -66,7 +66,8 @@ impl<T: Element> From<DVector<T>> for NdArray {
 impl<T: Element> TryFrom<NdArray> for DMatrix<T> {
     type Error = Error;
 
-    /// Returns the elements of a 2-D array. Elements in Fortran order are not copied under the conditions of [`NdArray::into_vec`].
+    /// Returns the elements of a 2-D array. Elements in Fortran order are moved without a copy if the conditions of [`NdArray::into_vec`]
+    /// hold.
     fn try_from(array: NdArray) -> Result<DMatrix<T>> {
         check_ndim("DMatrix", &array, 2)?;
         let transposed = array.t()?;
@@ -89,7 +90,7 @@ impl<T: Element> TryFrom<&NdArray> for DMatrix<T> {
 impl<T: Element> TryFrom<NdArray> for DVector<T> {
     type Error = Error;
 
-    /// Returns the elements of a 1-D array. They are not copied under the conditions of [`NdArray::into_vec`].
+    /// Returns the elements of a 1-D array. They are moved without a copy if the conditions of [`NdArray::into_vec`] hold.
     fn try_from(array: NdArray) -> Result<DVector<T>> {
         check_ndim("DVector", &array, 1)?;
         Ok(DVector::from_vec(array.into_vec()?))

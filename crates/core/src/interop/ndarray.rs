@@ -47,7 +47,7 @@ impl NdArray {
     /// Moves an array of ndarray into an array on the current device. On the host the elements are not copied, whatever the layout.
     ///
     /// # Errors
-    /// More dimensions than an array can have; errors of the current device.
+    /// [`Error::Value`] for more than [`MAX_NDIM`](crate::layout::MAX_NDIM) dimensions; errors of the current device.
     ///
     /// # Examples
     /// ```
@@ -73,7 +73,8 @@ impl NdArray {
     /// Copies a view or a borrowed array of ndarray to the current device. Elements without gaps keep their order in memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], more dimensions than an array can have, or errors of the current device.
+    /// [`Error::Value`] for more than [`MAX_NDIM`](crate::layout::MAX_NDIM) dimensions; errors of the current device, such as
+    /// [`Error::OutOfMemory`].
     ///
     /// # Examples
     /// ```

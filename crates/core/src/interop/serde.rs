@@ -121,7 +121,8 @@ impl Serialize for SerializedNumber {
 /// Creates the array on the current device.
 ///
 /// # Errors
-/// An unknown dtype, an invalid shape, values that do not fit the dtype or the shape, or an error of the device.
+/// An error of the deserializer for an unknown dtype, an invalid shape, or values that do not fit the dtype or the shape; errors of the
+/// device.
 impl<'de> Deserialize<'de> for NdArray {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NdArray, D::Error> {
         let is_readable = deserializer.is_human_readable();
@@ -229,7 +230,7 @@ impl<'de> Deserialize<'de> for ShapeField {
     }
 }
 
-/// Reads the elements of an array of a known dtype and shape.
+/// A serde seed that reads the elements of an array of known dtype and shape.
 struct ElementsSeed {
     dtype: DType,
     shape: Dims,
@@ -290,7 +291,7 @@ impl<'de> Visitor<'de> for ElementsSeed {
 /// An element that was deserialized from a human-readable format.
 struct ParsedElement(Scalar);
 
-/// Reads an element of a dtype from a human-readable format.
+/// A serde seed that reads an element of a known dtype from a human-readable format.
 struct ElementSeed(DType);
 
 impl<'de> DeserializeSeed<'de> for ElementSeed {

@@ -51,7 +51,7 @@ pub enum ParameterKind {
 }
 
 impl ParameterKind {
-    /// Returns the number of arguments of the C++ function for a parameter of this kind.
+    /// Returns the number of arguments that the C++ function of the operation has for a parameter of this kind.
     pub const fn argument_count(self) -> usize {
         match self {
             ParameterKind::Each | ParameterKind::Index(_) => 1,
@@ -60,10 +60,10 @@ impl ParameterKind {
     }
 }
 
-/// The dtype of a parameter or result.
+/// The dtype of a parameter or of the result of a user-defined operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyDType {
-    /// The generic type: the promoted dtype of all arguments that have it.
+    /// The generic type `T`: the promoted dtype of all arguments that are declared with type `T`.
     Generic,
     /// A fixed dtype.
     Fixed(DType),
@@ -107,7 +107,8 @@ impl GenericBound {
     }
 }
 
-/// Returns whether each argument casts safely to float32. int16 and uint16 do, but not the dtype to which both promote.
+/// Returns whether each argument casts safely to float32. For example, int16 and uint16 do, although int32, to which both promote, does
+/// not.
 fn cast_safely_to_float32(types: &[ArgumentType]) -> bool {
     let arrays = || types.iter().filter_map(|of| if let ArgumentType::Array(dtype) = of { Some(*dtype) } else { None });
     let casts = |dtype: DType| dtype.can_cast_safe(DType::F32);

@@ -70,7 +70,7 @@ pub struct Call<'a> {
     pub device: Device,
     /// The stream on which the kernel runs.
     pub stream: Stream,
-    /// Stored inputs: those of the program, then the extra input of the kernel family if there is one ([`Request::has_extra_input`]).
+    /// Stored inputs: the inputs of the program, then the extra input of the kernel family if there is one ([`Request::has_extra_input`]).
     pub inputs: &'a [StoredArray],
     /// dtype and layout of each output.
     pub outputs: &'a [OutputSpec],
@@ -270,7 +270,8 @@ impl TuningSignature {
         Ok(signature.finish())
     }
 
-    /// Returns the tuning signature of `call`, combined with `choice`, the name of a decision within an accelerator, such as the tile size.
+    /// Returns the tuning signature of `call`, combined with `choice`, the name of a decision within an accelerator, such as the tile size
+    /// of a matrix product.
     pub(crate) fn of_call_with_choice(call: &Call, choice: &str) -> Result<u64> {
         let mut signature = TuningSignature::default();
         signature.add_value((TuningSignature::of(call)?, choice));

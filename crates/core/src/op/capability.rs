@@ -3,9 +3,10 @@
 /// An optional feature of calls. Only kernels that declare the capability by [`Kernel::capabilities`](crate::Kernel::capabilities) receive
 /// calls that use the feature.
 ///
-/// On a device without a kernel that declares a capability, other calls that do not need it give the result. User-defined operations are the
-/// exception: without such a kernel, they are errors. A kernel's filter by operation ([`OpFilter`](crate::OpFilter)) does not apply to
-/// operations that need a capability, except to the reductions of [row programs](Capability::RowPrograms).
+/// On a device without a kernel that declares a capability, the result is computed by other calls, which do not need the capability.
+/// User-defined operations are the exception: on such a device, they are errors. A kernel's filter by operation
+/// ([`OpFilter`](crate::OpFilter)) does not apply to operations that need a capability, except to the reductions of
+/// [row programs](Capability::RowPrograms).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {
@@ -20,16 +21,16 @@ pub enum Capability {
     Variance,
     /// User-defined operations with code ([`Body`](crate::body::Body)), in programs and as reductions.
     UserDefined,
-    /// Scatters whose result depends on the order in which the values of a row are applied, such as sums of floats. A kernel with this
-    /// capability applies the values in order. Without such a kernel, the values are grouped by row before the call, unless a kernel that
-    /// declares [`Capability::ReproducibleScatterSum`] sums them.
+    /// Scatters whose result depends on the order in which several values for one row of the target are applied, such as sums of floats. A
+    /// kernel with this capability applies the values in order. Without such a kernel, the values are grouped by row before the call,
+    /// unless a kernel that declares [`Capability::ReproducibleScatterSum`] sums them.
     OrderedScatter,
-    /// Scatters that add floats or complex numbers to rows with several values. A kernel with this capability may add the values of an
-    /// element in any order, but the result has the same bits on every run. Without this capability and [`Capability::OrderedScatter`], the
-    /// values are grouped by row before the call.
+    /// Scatters that add floats or complex numbers to rows of the target, with several values for a row. A kernel with this capability may
+    /// add the values of an element in any order, but the result has the same bits on every run. Without this capability and
+    /// [`Capability::OrderedScatter`], the values are grouped by row before the call.
     ReproducibleScatterSum,
-    /// Scatters that add float32, float64 or complex numbers to rows with several values, in any order: the last bits of a sum may vary
-    /// between runs. They are requested only if [reproducible sums](crate::set_reproducible_sums) are not required.
+    /// Scatters that add float32, float64 or complex numbers to rows of the target, with several values for a row, in any order: the last
+    /// bits of a sum may vary between runs. They are requested only if [reproducible sums](crate::set_reproducible_sums) are not required.
     UnorderedScatterSum,
     /// Elementwise loops that write a range of an existing buffer ([`OutputSpec`](crate::OutputSpec)).
     OutputRanges,

@@ -303,8 +303,8 @@ impl Op {
     pub fn reduction(self) -> Option<&'static ReductionDef> {
         self.0.reduction
     }
-    /// Returns the capability that a kernel needs for the operation outside a program. For `None`, the kernel's
-    /// [`OpFilter`](crate::OpFilter) decides.
+    /// Returns the capability that a kernel needs for a call of this operation, as opposed to a program that contains it. If the result is
+    /// `None`, the kernel's [`OpFilter`](crate::OpFilter) decides.
     pub fn capability(self) -> Option<Capability> {
         match self.0 {
             def if def.body.is_some() => Some(Capability::UserDefined),

@@ -30,7 +30,7 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// Returns a tag and a number that identify the kind in keys of kernel caches.
+    /// Returns a tag and a number that identify this kind of step in keys of kernel caches.
     ///
     /// Operations of other crates share one number ([`Op::is_foreign`]), so a cache key of such an operation needs more than this pair.
     pub fn cache_key_tag(self) -> (u8, u16) {
@@ -253,7 +253,7 @@ impl Program {
             }
             StepKind::Apply(op) | StepKind::Fold(op) => {
                 write!(f, "{}(", op.name())?;
-                // The third argument of a fused take, the length of the array, is not shown.
+                // The text omits the third argument of a fused `take`, the length of the array.
                 let shown = if op.family() == Family::Gather { 2 } else { usize::MAX };
                 for (i, &a) in step.args().iter().enumerate().take(shown) {
                     if i > 0 {

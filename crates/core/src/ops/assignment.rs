@@ -123,8 +123,8 @@ impl NdArray {
         let value = self.convert_assigned_value(op, value)?;
         let mut source = value.stored()?;
         drop(value);
-        // A slice of this array shares the array's memory. The slice is copied first, so that `make_writable` need not copy the whole
-        // array.
+        // If the value is a slice of this array, the slice is copied first. It then no longer shares the array's memory, and
+        // `make_writable` need not copy the whole array.
         if std::ptr::addr_eq(Arc::as_ptr(source.buffer()), Arc::as_ptr(self.stored()?.buffer())) && source.layout().size() < self.size() {
             source = NdArray::from(source).copy()?.stored()?;
         }
@@ -153,8 +153,8 @@ impl NdArray {
     /// scatter runs by any method that the device supports, as in [`NdArray::update_at`].
     ///
     /// # Errors
-    /// An array that is not 1-D and contiguous from the start of its memory, a layout outside of it, an elementwise loop whose layout does
-    /// not start at a multiple of 16 bytes, or errors of the call.
+    /// An array that is not 1-D and contiguous from the start of its memory, a layout that reaches outside this memory, an elementwise loop
+    /// whose layout does not start at a multiple of 16 bytes, or errors of the call.
     pub fn update_by_call(&mut self, op: Op, inputs: &[StoredArray], layout: Layout, work: Work) -> Result<()> {
         self.make_writable()?;
         let target = self.stored()?;
@@ -276,7 +276,7 @@ impl NdArray {
         Ok(())
     }
 
-    /// Returns whether a call may write to the elements: nothing else uses them, and each has its own memory.
+    /// Returns whether a call may write to the elements: nothing else uses them, and no two elements share memory.
     ///
     /// Memory of a captured graph is not writable, because each launch of the graph overwrites that memory. During a capture nothing is
     /// writable, because each launch would repeat the assignment.

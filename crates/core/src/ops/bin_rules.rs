@@ -17,7 +17,7 @@ pub enum BinRule {
     Auto,
     /// Bin width: twice the interquartile range divided by the cube root of the number of values (Freedman and Diaconis, 1981).
     FreedmanDiaconis,
-    /// Sturges' rule extended by the skewness (Doane, 1976).
+    /// Number of bins: that of [`BinRule::Sturges`], increased for skewed values (Doane, 1976).
     Doane,
     /// Bin width: the standard deviation times `(24 * sqrt(pi) / n)^(1/3)` for n values (Scott, 1979).
     Scott,
@@ -108,7 +108,7 @@ impl BinRule {
             }
             BinRule::Auto => {
                 let (fd, sturges) = (BinRule::FreedmanDiaconis.width(values, spread, range)?, spread / (n.log2() + 1.0));
-                // As in NumPy, the width of `FreedmanDiaconis` is at least half the width of `Sqrt`.
+                // As in NumPy, half the width of `Sqrt` replaces a smaller width of `FreedmanDiaconis`.
                 fd.max(spread / n.sqrt() / 2.0).min(sturges)
             }
             BinRule::Stone => {

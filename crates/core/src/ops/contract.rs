@@ -41,7 +41,7 @@ pub(crate) fn contract_pair(op: Op, a: LabeledOperand, b: LabeledOperand, out: &
     let dtype = a.array.dtype().promote(b.array.dtype());
     let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
     let b = simplify_operand(b, &a.modes, out, extents, dtype)?;
-    // Simplifying `b` can drop a mode of extent 1 that `a` has too. `a` is then summed over that mode.
+    // `a` is simplified again, because simplifying `b` can drop a mode of extent 1 that `a` also has. `a` is then summed over that mode.
     let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
     check_ndim(op.name(), out.len())?;
     let shape: Dims = out.iter().map(|&x| extents[x as usize]).collect();
@@ -55,7 +55,7 @@ pub(crate) fn contract_pair(op: Op, a: LabeledOperand, b: LabeledOperand, out: &
     if a.array.size() == 0 || b.array.size() == 0 || shape.contains(&0) {
         return super::creation::full_on_device(a.array.device(), &shape, crate::scalar::Scalar::Int(0), dtype);
     }
-    // Modes of extent 1 have been dropped from both operands. If there are such modes, the result is reshaped to `shape`, which has them.
+    // Both operands may lack a mode of extent 1 that `out` has. The result is then computed without the mode and reshaped to `shape`.
     let present: SmallVec<[Mode; 6]> = out.iter().copied().filter(|x| a.modes.contains(x) || b.modes.contains(x)).collect();
     let plan = ContractPlan::new(&a.modes, &b.modes, &present, extents);
     let inner: Dims = present.iter().map(|&x| extents[x as usize]).collect();

@@ -32,7 +32,7 @@ fn create_like_from_args(args: &Args, name: &str, make: impl FnOnce(&[usize], DT
     create_from_args(args, || if is_requested { make(&shape, dtype) } else { with_device(a.device(), || make(&shape, dtype)) })
 }
 
-/// Returns an error if the argument `order` requests the order of an operand, which a new array does not have.
+/// Returns an error if the argument `order` is `'K'` or `'A'`, the order of an operand: a new array has no operand.
 fn check_order_of_new_array(args: &Args) -> Result<()> {
     match args.get("order") {
         Some(Value::Str(order)) if order == "K" || order == "A" => Err(Error::value(args.op(), "only 'C' or 'F' order is permitted")),
@@ -171,7 +171,7 @@ fn arange_of_scalars(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DT
 
 /// Returns the number of elements of `arange`, exactly for ints.
 ///
-/// As in NumPy, a quotient that underflows to zero, such as that of an infinite step, gives one element.
+/// As in NumPy, there is one element if the quotient `(stop - start) / step` underflows to zero, such as for an infinite step.
 fn arange_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
     let bad = |why: &str| Error::value(ARANGE.name(), why);
     let too_many = || bad("maximum allowed size exceeded");
@@ -260,7 +260,7 @@ pub(super) fn linspace_of_scalars(start: Scalar, stop: Scalar, count: usize, end
     let parts = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
     let step = linspace_step(start, stop, parts);
     if step == Scalar::Float(0.0) && start.as_f64() != stop.as_f64() {
-        // The step underflows, so NumPy multiplies the whole distance by fractions.
+        // The step underflows to zero. As in NumPy, the distance `stop - start` is then multiplied by fractions.
         let fractions = arange_of_scalars(0.into(), count.into(), 1.into(), Some(DType::F64))?.divide(parts)?;
         return fractions.multiply(stop.as_f64() - start.as_f64())?.add(start.as_f64())?.astype(dtype);
     }

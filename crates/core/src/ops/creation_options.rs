@@ -33,7 +33,7 @@ pub fn create_from_args(args: &Args, make: impl FnOnce() -> Result<NdArray>) -> 
 /// The memory order that the argument `order` requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryOrder {
-    /// The order in which the operand or the result is stored already (`'K'`, `'A'`, or no argument).
+    /// No particular order: the operand or the result keeps the order in which it is stored (`'K'`, `'A'`, or no argument).
     Kept,
     /// The last axis is contiguous (`'C'`).
     C,

@@ -23,9 +23,10 @@ fn einsum_from_args(args: &Args) -> Result<Value> {
 
 /// Parsed subscripts: the modes of each operand and of the output, and the extent of each mode.
 struct Subscripts {
-    /// A mode for each axis of each operand, except for its stretched axes.
+    /// The modes of each operand: one for each axis, except for the axes in `stretched`.
     inputs: Vec<SmallVec<[Mode; 6]>>,
-    /// The axes of each operand that broadcasting would stretch: extent 1 for a mode of another extent. They are no factor of the products.
+    /// For each operand, the axes of extent 1 whose mode has another extent, which broadcasting would stretch. They are removed before the
+    /// contraction.
     stretched: Vec<Dims>,
     output: SmallVec<[Mode; 6]>,
     extents: Dims,
@@ -129,7 +130,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
     let mut extents: Dims = SmallVec::from_elem(1, 52 + widest);
     for (modes, a) in inputs.iter().zip(operands) {
         for (axis, (&mode, &n)) in modes.iter().zip(a.shape()).enumerate() {
-            // Operands broadcast against each other, but the axes of a diagonal have to have equal extents.
+            // Axes of different operands broadcast, but the axes of a diagonal of one operand must have equal extents.
             if let Some(first) = modes[..axis].iter().position(|&m| m == mode)
                 && a.shape()[first] != n
             {
@@ -187,7 +188,7 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     }
     let Subscripts { inputs, stretched, output, extents } = parse(subscripts, operands)?;
     let dtype = DType::promote_all(operands.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
-    // Intermediate results of a 16-bit dtype would overflow or round where NumPy, which computes in float32, rounds once.
+    // Intermediate results of a 16-bit dtype could overflow and would be rounded. NumPy computes in float32 and rounds once.
     let has_intermediate = match &inputs[..] {
         [_] => false,
         [a, b] => [(a, b), (b, a)].iter().any(|(x, y)| x.iter().any(|m| !y.contains(m) && !output.contains(m))),
@@ -255,7 +256,7 @@ fn index_combination_count(a: &[Mode], b: &[Mode], extents: &[usize]) -> f64 {
 fn choose_greedy_pair(terms: &[OperandModes], output: &[Mode], extents: &[usize]) -> (usize, usize) {
     let size = |modes: &[Mode]| size_of_modes(modes, extents);
     let sizes: Vec<f64> = terms.iter().map(|modes| size(modes)).collect();
-    // Uses of each mode by the terms and the output. A contraction keeps a mode with more uses than its two operands have.
+    // Number of uses of each mode by the terms and the output. A contraction keeps a mode if other terms or the output use it, too.
     let mut uses: Vec<usize> = vec![0; extents.len()];
     for &m in terms.iter().flatten().chain(output) {
         uses[m as usize] += 1;

@@ -198,7 +198,8 @@ impl Transform {
         axes.iter().enumerate().map(factor).product()
     }
 
-    /// Plans and dispatches a transform along distinct axes. `is_alone` is true if `group` has the only axis that the caller transforms.
+    /// Plans and dispatches a transform along distinct axes. `is_alone` is true if the only axis that the caller transforms is that in
+    /// `group`.
     fn dispatch(self, a: &NdArray, group: &[AxisLength], is_alone: bool) -> Result<NdArray> {
         let Transform { op, kind, inverse, .. } = self;
         let dtype = self.kernel_input_dtype(a.dtype())?;
@@ -210,7 +211,7 @@ impl Transform {
         if kind == FftKind::RealToComplex {
             shape[half] = n / 2 + 1;
         }
-        // As in NumPy, a transform of a float16 array to real numbers gives float16 along one axis, and float32 along several axes.
+        // As in NumPy, a complex-to-real transform of a float16 array gives float16 along one axis, and float32 along several axes.
         let is_half_precision = matches!(a.dtype(), DType::F16 | DType::BF16);
         let result_dtype = if is_half_precision && is_alone && kind == FftKind::ComplexToReal { a.dtype() } else { out_dtype };
         if a.size() == 0 || checked_size(op.name(), &shape)? == 0 {

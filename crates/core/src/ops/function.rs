@@ -24,7 +24,7 @@ use crate::scalar::Scalar;
 pub struct Function {
     /// Namespace under `numpy`, such as `linalg`; empty for `numpy` itself.
     pub namespace: &'static str,
-    /// NumPy's name, without the namespace.
+    /// NumPy's name of the function, without the namespace.
     pub name: &'static str,
     /// Other paths of the function, including their namespaces, such as `absolute` or `linalg.matmul`.
     pub aliases: &'static [&'static str],
@@ -127,9 +127,9 @@ impl Function {
         };
         let can_cast = |from: DType, to: DType| from.can_cast_by_rule(to, self.name, &casting);
         can_cast(DType::F64, DType::F64)?;
-        // Comparisons have bool results, but operands of any dtype.
+        // Comparisons have bool results, but operands of any dtype. So the dtype bool does not convert their operands.
         if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool || !self.has_bool_result_of_numbers()) {
-            // The dtype of `ldexp` is that of its first operand; the exponents are integers.
+            // The argument `dtype` of `ldexp` applies only to its first operand; the exponents `x2` are integers.
             for name in self.operand_names().filter(|name| self.name != "ldexp" || *name != "x2") {
                 let Some(value) = args.get(name).cloned() else { continue };
                 let operand = value.operand(self.name)?;
@@ -152,7 +152,7 @@ impl Function {
             self.check_no_conversion(args, &casting)?;
         }
         let result = (self.call)(args)?;
-        // As in NumPy, an explicit `None` is false.
+        // As in NumPy, `where=None` counts as false.
         let none = Value::from(false);
         let mask = if args.is_none("where") { Some(&none) } else { args.get("where") };
         let mask = mask.filter(|mask| !matches!(mask, Value::Scalar(Scalar::Bool(true))));
@@ -168,12 +168,14 @@ impl Function {
             }
             if let Some(mask) = &mask {
                 let kept = match out {
-                    // The elements of `out` that the mask excludes keep their values, so `out` is not converted.
+                    // The elements of `out` that the mask excludes keep their values. So `out` is not converted to the dtype of the result,
+                    // but the result to that of `out`.
                     Some(Value::Array(out)) if can_cast(result.dtype(), out.dtype())? => {
                         result = result.astype(out.dtype())?;
                         out.clone()
                     }
-                    // Without `out`. An `out` that the result does not fit is an error of `fit_to_out`.
+                    // Without an `out` to which the result can be converted, excluded elements are 0. `fit_to_out` returns the error for
+                    // any other `out`.
                     _ => NdArray::scalar_as(0, result.dtype())?.to_device(result.device())?,
                 };
                 let select = Op::by_name("where").ok_or_else(|| Error::value(self.name, "`where` is not an operation"))?;
@@ -198,7 +200,8 @@ impl Function {
         }
     }
 
-    /// Returns whether the result is bool for operands that are numbers, or the function is a composition, whose rule is unknown.
+    /// Returns whether the result for numbers as operands is bool. Also true for a composition of operations, because its type rule is
+    /// unknown.
     fn has_bool_result_of_numbers(&self) -> bool {
         let Some((op, rule)) = Op::by_name(self.name).and_then(|op| Some((op, op.0.rule?))) else { return true };
         let operands = [ArgumentType::Array(DType::F64); MAX_ARITY];
@@ -212,13 +215,13 @@ impl Function {
             Operand::Scalar(s) => s.default_dtype(),
         };
         match (self.name, from) {
-            // The absolute value of a complex number is real.
+            // `abs` of complex numbers is real, so the operand gets the complex dtype whose parts have `dtype`.
             ("abs", from) if from.is_complex() => Some(match dtype {
                 DType::F32 => DType::C64,
                 DType::F64 => DType::C128,
                 other => other,
             }),
-            // The number of bits is uint8 for all integers.
+            // `bitwise_count` gives uint8 for every integer dtype, so its operand is not converted.
             ("bitwise_count", _) if dtype == DType::U8 => None,
             _ => Some(dtype),
         }
@@ -229,11 +232,10 @@ impl Function {
         let operands = self.operand_names().filter_map(|name| args.get(name));
         let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
         let count = types.len();
-        // `ldexp` has no common dtype of its operands.
-        // NumPy's logical functions take operands of any dtype.
+        // `ldexp` has no common dtype of its operands, and NumPy's logical functions take operands of any dtype. Neither converts operands.
         let converts = |op: &Op| op.name() != "ldexp" && op.arity() == types.len() && op.0.rule != Some(TypeRule::Logical);
         let rule = match self.name {
-            // Compositions of operations, and `signbit`, which NumPy computes in floats.
+            // These functions are compositions of operations, except for `signbit`. NumPy computes all of them in floats.
             "logaddexp" | "logaddexp2" | "heaviside" | "frexp" | "modf" | "signbit" => Some(TypeRule::Float),
             "matmul" | "matvec" | "vecmat" => Some(TypeRule::Promote),
             "float_power" => {
@@ -242,7 +244,7 @@ impl Function {
             }
             _ => Op::by_name(self.name).filter(converts).and_then(|op| op.0.rule),
         };
-        // The call itself reports operands without a common dtype.
+        // If the operands have no common dtype, the call of the function returns the error.
         let Some(Ok(signature)) = rule.map(|rule| rule.resolve_dtypes(self.name, &types)) else { return Ok(()) };
         // NumPy compares int64 and uint64 without a conversion.
         if rule == Some(TypeRule::Compare)
@@ -251,8 +253,8 @@ impl Function {
         {
             return Ok(());
         }
-        // As in NumPy, the rule 'no' ignores Python's ints, floats and complex numbers unless they are the only operand, and comparisons
-        // take every Python int.
+        // As in NumPy, the rule 'no' ignores Python's ints, floats and complex numbers unless they are the only operand. Comparisons of
+        // integers accept every Python int.
         let is_comparison_of_ints = rule == Some(TypeRule::Compare) && signature.args[0].is_int();
         let checks_numbers = casting == "equiv" || count == 1;
         let dtype_of = |argument: &ArgumentType| match *argument {
@@ -271,7 +273,8 @@ impl Function {
         Ok(())
     }
 
-    /// Returns the number of the last axes of the result that do not broadcast: those of the matrix or vector of a generalized ufunc.
+    /// Returns the number of core axes of the result: the last axes, which hold the matrix or vector that a generalized ufunc computes and
+    /// do not broadcast.
     fn count_core_axes_of_result(&self, args: &Args) -> Result<usize> {
         match self.name {
             "matmul" => Ok(usize::from(args.array("x1")?.ndim() > 1) + usize::from(args.array("x2")?.ndim() > 1)),
@@ -280,15 +283,16 @@ impl Function {
         }
     }
 
-    /// Returns a result in the dtype and shape of the argument `out`, by the argument `casting` or NumPy's casting rule `same_kind`.
+    /// Returns `result` converted to the dtype and shape of `out`. The casting rule is the argument `casting`, by default NumPy's
+    /// `same_kind`.
     fn fit_to_out(&self, args: &Args, result: &Value, out: &Value) -> Result<Value> {
         let (mut result, out) = match (result, out) {
             (_, Value::None) => return Ok(result.clone()),
             (result, Value::Array(out)) => (result.array(self.name)?, out),
             (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
         };
-        // As in NumPy, only ufuncs and these compositions of ufuncs broadcast to `out`. Only ufuncs have both positional-only parameters
-        // (`/`) and the parameter `order`.
+        // As in NumPy, only ufuncs and the compositions of ufuncs listed here broadcast to `out`. A function is a ufunc if it has both
+        // positional-only parameters (`/`) and the parameter `order`.
         let is_ufunc = self.parameters.text.contains('/') && self.parameters.text.contains("order=");
         let broadcasts = is_ufunc || ["clip", "fix", "isneginf", "isposinf", "outer"].contains(&self.name);
         let core = self.count_core_axes_of_result(args)?.min(result.ndim());
@@ -299,7 +303,7 @@ impl Function {
         if result.ndim() > out.ndim() {
             return Err(Error::shape(self.name, "the result cannot be broadcast to 'out'", &[result.shape(), out.shape()]));
         }
-        // The assignment below checks the rule `same_kind`.
+        // Checks rules other than `same_kind`, which the assignment below checks.
         if let Some(Value::Str(casting)) = args.value("casting")
             && casting != "same_kind"
         {
@@ -318,7 +322,8 @@ impl Function {
 /// All functions by path and alias.
 static FUNCTIONS_BY_PATH: LazyLock<FxHashMap<String, &'static Function>> = LazyLock::new(|| {
     let mut functions: Vec<&'static Function> = Function::all().collect();
-    // The order is deterministic: functions of cuprum first, then Rust paths in alphabetical order.
+    // If several functions have the same path, the first one is found. The order is deterministic: functions of cuprum first, then Rust
+    // paths in alphabetical order.
     functions.sort_by_key(|f| (!f.rust.starts_with("cuprum"), f.rust));
     let mut paths = FxHashMap::default();
     for function in functions {
@@ -348,7 +353,7 @@ impl<T: FromArgs> FromArgs for Option<T> {
     }
 }
 
-/// An array argument of indices. An empty list converts to int64, not float64.
+/// An argument that is an array of indices. An empty list converts to int64, not float64.
 pub struct Indices(NdArray);
 
 impl std::ops::Deref for Indices {

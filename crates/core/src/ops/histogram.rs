@@ -192,7 +192,8 @@ fn count_between_edges(a: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<N
     let dtype = match common {
         DType::F16 | DType::BF16 if kind != EdgeKind::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
         DType::F32 | DType::F64 if kind != EdgeKind::RisingToNan => common,
-        // Counts by sorting, because float64 cannot represent large integers exactly and kernels do not take a NaN edge.
+        // Other values are counted by sorting: float64 cannot represent large integers exactly, and histogram kernels do not take a NaN
+        // edge.
         _ => {
             let sorted = a.astype(common)?.sort(())?;
             let (inner, last) = (edges.astype(common)?.index(s![..-1])?, edges.astype(common)?.index(s![-1..])?);
@@ -247,7 +248,8 @@ fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) 
         return sum_weights_by_bin(&bin, &where_(&inside, weights, 0)?.ravel()?, bins)?.astype(dtype);
     }
     let sums = float_sums(weights)?;
-    // Sums of narrow integers wrap around. A conversion from float64 would saturate.
+    // As in NumPy, sums wrap in narrow integer dtypes. They are first converted to int64, because a direct conversion from float64 would
+    // saturate.
     let sums = if dtype.is_int() && dtype.itemsize() < 8 { sums.astype(DType::I64)? } else { sums };
     sums.astype(dtype)
 }
@@ -269,8 +271,8 @@ fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins:
     }
 }
 
-/// Sums integer weights of each bin, or weights on devices without a histogram kernel: sorts the weights by bin, then sums the segments of
-/// equal bins.
+/// Returns the sum of the weights of each bin, for integer weights and for devices without a histogram kernel. Sorts the weights by bin,
+/// then sums the segments of equal bins.
 fn sum_weights_by_bin(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || arange_as(0, bins as i64 + 1, 1, DType::I64))?;
@@ -435,7 +437,7 @@ fn linspace_on_host(op: Op, low: f64, high: f64, count: usize, dtype: DType) -> 
     }
 }
 
-/// Returns the error for edges of which neighbours round to the same number.
+/// Returns the error for bins so narrow that neighbouring edges round to the same number.
 fn too_many_bins_error(op: Op, count: usize) -> Error {
     Error::value(op.name(), format!("Too many bins for data range. Cannot create {count} finite-sized bins."))
 }

@@ -140,7 +140,7 @@ pub(super) struct AdvancedIndex {
     position: usize,
 }
 
-/// The name of the operation in error messages.
+/// The name of indexing in error messages.
 const INDEX_FUNCTION_NAME: &str = "index";
 
 impl AdvancedIndex {
@@ -191,7 +191,7 @@ impl AdvancedIndex {
                     };
                     source_axis += if matches!(item, Item::Ellipsis) { omitted } else { axes_of(&Ok(*item)) };
                 }
-                // A mask without axes selects along a new axis of extent 1.
+                // A 0-d mask selects along a new axis of extent 1.
                 Err(array) if array.dtype() == DType::Bool && array.ndim() == 0 => {
                     let [indices] = &index_arrays_of(&a.index(NewAxis)?, &array.reshape(1)?, 0)?[..] else { continue };
                     basic.push(Item::NewAxis);
@@ -358,7 +358,7 @@ fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec
         return Err(Error::dtype(INDEX_FUNCTION_NAME, "index arrays hold integers or bools; use astype", &[array.dtype()]));
     }
     for (n, (&of_mask, &of_array)) in array.shape().iter().zip(&a.shape()[axis..]).enumerate() {
-        // As in NumPy, an extent of 0 fits every axis.
+        // As in NumPy, a mask axis of extent 0 fits an axis of any extent.
         if of_mask != of_array && of_mask > 0 {
             let message = format!("the extent of axis {} is {of_array}, but that of the mask is {of_mask}", axis + n);
             return Err(Error::shape(INDEX_FUNCTION_NAME, message, &[a.shape(), array.shape()]));
@@ -376,8 +376,8 @@ impl NdArray {
     /// axes. If other items separate the arrays, their axes come first. With a mask or several index arrays, the call waits for the device.
     ///
     /// # Errors
-    /// Indices out of bounds, too many indices, a step of 0, several ellipses, index arrays that do not broadcast or are on another
-    /// device, a mask of another shape than the axes that it indexes. An extent of 0 of a mask fits every axis.
+    /// Indices out of bounds, too many indices, a step of 0, several ellipses, index arrays that do not broadcast or are on another device,
+    /// or a mask whose extents differ from those of the axes that it indexes (an extent of 0 is accepted).
     ///
     /// # Examples
     /// ```

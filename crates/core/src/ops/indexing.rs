@@ -38,7 +38,8 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     reduction: None,
 };
 
-/// A module with only the op index that follows the index of [`FUSED_TAKE`]. The macro `ops!` takes the path of a module.
+/// Holds the op index after that of [`FUSED_TAKE`]. The constant is in a module of its own, because the macro `ops!` takes the path of a
+/// module.
 pub(crate) mod fused_take {
     pub(crate) const NEXT_OP_INDEX: u16 = crate::ops::histogram::NEXT_OP_INDEX + 1;
 }
@@ -69,7 +70,8 @@ fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: u
 
 /// Checks that indices are within an axis of `size` elements. Waits for the device.
 ///
-/// Kernels check the indices that they read. This function is for the other cases, such as results without elements.
+/// Kernels check the indices that they read. This function is for indices that no kernel checks, such as those of a result without
+/// elements.
 ///
 /// # Errors
 /// [`Error::Index`] with the smallest or the largest index, if that index is out of bounds.

@@ -45,8 +45,8 @@ super::ops! { Linalg after scatter:
     LOGM "logm" 1, else |inputs, parameters| on_host::decompose_on_host(Op(&LOGM), inputs, parameters);
 }
 
-/// A batch of matrices: an array whose last two axes are the matrices, in a dtype that [`Linalg`] kernels take, and the extents of that
-/// array.
+/// A batch of matrices: an array whose last two axes are those of the matrices, in a dtype that [`Linalg`] kernels take, and the extents of
+/// its axes.
 struct Matrices {
     array: NdArray,
     batch: Dims,
@@ -83,12 +83,12 @@ impl Matrices {
         self.array.size() == 0
     }
 
-    /// Returns the shape of a result: the batch shape, followed by `extents`, which is the shape for one matrix.
+    /// Returns the shape of a result: the batch shape, followed by `extents`, the shape of the result for one matrix.
     fn shape(&self, extents: &[usize]) -> Dims {
         self.batch.iter().chain(extents).copied().collect()
     }
 
-    /// Returns the specification of an output of `dtype`: one result of shape `extents` for each matrix.
+    /// Returns the specification of an output of `dtype` with a result of shape `extents` for each matrix of the batch.
     fn output_spec(&self, dtype: DType, extents: &[usize]) -> Result<OutputSpec> {
         OutputSpec::contiguous(dtype, &self.shape(extents))
     }
@@ -98,7 +98,7 @@ impl Matrices {
         super::dispatch_call(op, self.array.device(), &[self.array.stored()?], &outputs, Work::Linalg(task))
     }
 
-    /// Returns an array filled with `value`: one result of shape `extents` for each matrix.
+    /// Returns an array filled with `value`, with a result of shape `extents` for each matrix of the batch.
     fn full(&self, value: f64, dtype: DType, extents: &[usize]) -> Result<NdArray> {
         full_on_device(self.array.device(), &self.shape(extents), value.into(), dtype)
     }

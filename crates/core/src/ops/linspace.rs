@@ -67,7 +67,7 @@ fn linspace_dtype(start: &Operand, stop: &Operand) -> Option<DType> {
     is_array.then(|| result_type(&[start.arg_type(), stop.arg_type(), ArgumentType::Weak(Scalar::Float(0.0))]))
 }
 
-/// Returns both ends of `linspace` as arrays of `dtype`. A number is on the device of the other end.
+/// Returns both ends of `linspace` as arrays of `dtype`. An end that is a number becomes an array on the device of the other end.
 fn linspace_ends(start: &Operand, stop: &Operand, dtype: DType) -> Result<[NdArray; 2]> {
     let device = match (start, stop) {
         (Operand::Array(a), _) | (_, Operand::Array(a)) => a.device(),

@@ -99,7 +99,7 @@ fn arrays_argument_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
 /// Returns operands as arrays. A number is a weak scalar: it gets the dtype to which all operands promote.
 ///
 /// # Errors
-/// A number that this dtype cannot hold.
+/// A number that the promoted dtype cannot hold.
 pub fn arrays_of_operands(op: &'static str, operands: Vec<Operand>) -> Result<Vec<NdArray>> {
     let dtype = result_type(&operands.iter().map(Operand::arg_type).collect::<Vec<_>>());
     let to_array = |operand: Operand| match operand {
@@ -167,7 +167,7 @@ fn join_along_axis(op: Op, arrays: &[&NdArray], axis: usize, shape: &[usize]) ->
         }
         start += extent;
     }
-    // Without parts, the result has no elements, so dispatch runs no kernel.
+    // If `parts` is empty, the result has no elements, so dispatch runs no kernel.
     super::dispatch_single_output(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
 }
 

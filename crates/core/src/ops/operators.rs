@@ -60,7 +60,8 @@ macro_rules! left_operators {
         left_operators!(@impl $Trait $method $function, &$t, NdArray);
         left_operators!(@impl $Trait $method $function, &$t, &NdArray);
     )*};
-    // `#[inline]` leaves code generation to the crates that use an operator, so that the many combinations of types compile fast here.
+    // `#[inline]` leaves code generation to the crates that use an operator, so that this crate compiles fast despite the many combinations
+    // of operand types.
     (@impl $Trait:ident $method:ident $function:path, $number:ty, $array:ty) => {
         impl ops::$Trait<$array> for $number {
             type Output = NdArray;

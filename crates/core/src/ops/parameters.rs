@@ -19,7 +19,7 @@ pub struct Parameters {
 pub(crate) struct Parameter {
     pub name: &'static str,
     pub is_required: bool,
-    /// The default value, or `None` if the parameter has none, or if it is not a literal.
+    /// The default value; `None` if the parameter has no default, or one that is not a literal.
     pub default: Option<Value>,
 }
 

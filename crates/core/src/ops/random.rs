@@ -303,7 +303,8 @@ pub fn spawn(generator: &Generator, count: usize) -> Vec<Generator> {
     generator.spawn(count)
 }
 
-/// Returns a generator with the same seed whose counter is ahead (`numpy.random.Philox.jumped`). See [`Generator::jumped`].
+/// Returns a generator with the same seed whose counter is `jumps` times 2^96 ahead (`numpy.random.Philox.jumped`). See
+/// [`Generator::jumped`].
 ///
 /// # Errors
 /// The errors of [`Generator::jumped`].
@@ -509,7 +510,8 @@ impl Generator {
         super::dispatch_single_output(op, device, inputs, output, work)
     }
 
-    /// Advances the generator's block counter by `blocks`. Returns the draw from these blocks.
+    /// Reserves the next `blocks` Philox blocks by advancing the generator's counter. Returns the parameters of a call that draws numbers
+    /// from them.
     fn reserve_blocks(&self, blocks: u64, distribution: Distribution) -> Random {
         let mut state = self.state();
         let first_block = state.next_block;
@@ -670,7 +672,7 @@ impl Generator {
     /// Returns uniform integers in [low, high) (`numpy.random.Generator.integers`).
     ///
     /// # Errors
-    /// An empty range, a dtype that is neither an integer nor bool, or cannot hold the range, or too little memory.
+    /// An empty range, a dtype that is neither an integer nor bool or that cannot hold the range, or too little memory.
     pub fn integers(&self, low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         self.integers_with_i128_bounds(low as i128, high as i128, &shape.into_shape(), dtype)
     }

@@ -154,12 +154,12 @@ fn reduce_with_initial_and_mask(
         let reduced = reduce(op, &selected, &plain, value, wide)?;
         return crate::expr::elementwise(combine, &[reduced.into(), initial.into()])?.astype(out);
     }
-    // Without elements, reducing by `op` would be an error. A sum has the shape of the result; its elements are not used.
+    // A reduction of no elements by `op` would be an error. A sum is computed instead, and only its shape is used.
     let shape = reduce(SUM, &selected, &plain, value, value)?;
     super::creation::full_on_device(a.device(), shape.shape(), initial, out)
 }
 
-/// Returns the elements of `a` in `dtype`, and `otherwise` where the mask is false.
+/// Returns `a` converted to `dtype`, with the elements where `mask` is false replaced by `otherwise`.
 fn fill_masked_out(op: &'static str, a: &NdArray, dtype: DType, mask: &NdArray, otherwise: Scalar) -> Result<NdArray> {
     let otherwise = super::creation::full_on_device(a.device(), &[], otherwise, dtype)?;
     let filled = super::elementwise::where_(mask, a.astype(dtype)?, otherwise)?;
@@ -228,7 +228,8 @@ static SINGLE_STEP_FOLD: FoldImplementation = FoldImplementation {
     run: run_fold,
 };
 
-/// Adds a deferred variance to a fused row program: a sum, a mean, and a sum of squared distances. Alone, it is a call of `var`.
+/// Implements deferred variances. In a fused row program, a variance is a sum, a mean, and a sum of squared distances. Alone, it is a call
+/// of `var`.
 static VARIANCE_FOLD: FoldImplementation =
     FoldImplementation { nodes: 8, push: |_, program, values, length| program.push_squared_distances(values, length), run: run_fold };
 
@@ -247,8 +248,8 @@ fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: u
 }
 
 impl Program {
-    /// Appends the steps that compute the sum of squared distances from the mean along a row of `count` elements, as a variance needs. `x`
-    /// is the number of the step that computes the elements. Returns the number of the last step.
+    /// Appends to the program the steps that compute the sum of squared distances from the mean along a row of `count` elements, as a
+    /// variance needs. `x` is the number of the step that computes the elements. Returns the number of the last step.
     ///
     /// The result has the real dtype. The steps compute the mean first and then the distances, so that no digits are lost if the
     /// mean is large.

@@ -34,14 +34,15 @@ super::ops! { Scatter after indexing::fused_take:
     SCATTER "scatter" 3;
 }
 
-/// Maximum ratio of array elements to values at which floats are summed without first grouping the values by row.
+/// Maximum ratio of array elements to scattered values at which floats are summed without first grouping the values by row.
 const MAX_UNGROUPED_ELEMENTS_PER_VALUE: usize = 4;
-/// Maximum ratio of values to array elements at which floats are summed without first grouping the values by row.
+/// Maximum ratio of scattered values to array elements at which floats are summed without first grouping the values by row.
 const MAX_UNGROUPED_VALUES_PER_ELEMENT: usize = 4096;
-/// Minimum number of elements in a row at which grouping by row takes less time than reproducible sums in any order
-/// (`docs/notes/scatter-sums.md`).
+/// Minimum number of elements in a row at which a scatter sum takes less time with values grouped by row than as an ungrouped reproducible
+/// sum (`docs/notes/scatter-sums.md`).
 const MIN_GROUPED_ROW: usize = 64;
-/// Maximum number of values for a row at which rows are preferably grouped. One thread adds all values of an element.
+/// Maximum number of values of one row at which grouping by row is preferred to an ungrouped reproducible sum. With grouping, one thread
+/// adds all values of an element.
 const MAX_PREFERRED_GROUP: i128 = 1024;
 /// Operations by which kernels of the family `Scatter` can combine an element with a value.
 const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
@@ -63,8 +64,8 @@ fn is_order_independent(combine: Op, dtype: DType) -> bool {
 struct ScatterInputs {
     /// View of the updated array. The indices address its first axis. Other axes have no negative strides.
     rows: Layout,
-    /// For each position along the first axis of `values`, the index of the row of `rows` that the values there update: 1-D, contiguous,
-    /// int32 or int64.
+    /// For each position along the first axis of `values`, the index of the row of `rows` that the values at this position update: 1-D,
+    /// contiguous, int32 or int64.
     indices: NdArray,
     /// The values, in the dtype of the array that the scatter updates. The first axis has the extent of `indices`.
     values: StoredArray,
@@ -95,8 +96,8 @@ impl ScatterInputs {
         Ok(ScatterInputs { rows: rows.flip(&reversed), indices, values, source_axis, is_distinct })
     }
 
-    /// Combines the values with rows of `target` by `combine`, or stores them for `None`. No other array uses the memory of `target`.
-    /// `needs` is the capability that determines the order of the values.
+    /// Combines the values with rows of `target` by `combine`, or stores them if `combine` is `None`. No other array uses the memory of
+    /// `target`. `needs` is the capability that determines the order in which several values of a row are combined.
     fn dispatch(&self, target: &NdArray, combine: Option<Op>, needs: Option<Capability>) -> Result<NdArray> {
         let rows = if self.is_distinct { ScatterRows::Distinct } else { ScatterRows::Indexed };
         let inputs = [self.indices.stored()?, self.values.clone()];
@@ -109,8 +110,8 @@ impl ScatterInputs {
         let declared = dispatch::device_capabilities(Family::Scatter, target.device())?;
         let (elements, values) = (self.rows.size(), self.values.layout().size());
         let is_unordered = !reproducible_sums()? && matches!(self.values.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128);
-        // Kernels for sums are slow if most values belong to a few elements. Those for reproducible sums need scratch memory for every
-        // element.
+        // Kernels for sums are slow if most values belong to a few elements. Kernels for reproducible sums need scratch memory for every
+        // element, which is too much for few values.
         let is_contended = values / MAX_UNGROUPED_VALUES_PER_ELEMENT > elements;
         let suits_sum = elements / MAX_UNGROUPED_ELEMENTS_PER_VALUE <= values && !is_contended;
         if declared.contains(Capability::OrderedScatter) {
@@ -118,7 +119,7 @@ impl ScatterInputs {
         } else if combine == ADD && is_unordered && !is_contended && declared.contains(Capability::UnorderedScatterSum) {
             self.dispatch(target, Some(combine), Some(Capability::UnorderedScatterSum))
         } else if combine == ADD && suits_sum && declared.contains(Capability::ReproducibleScatterSum) {
-            // Grouping reads results on the host, which a capture does not allow.
+            // Grouping values by row reads results on the host, which a stream capture does not allow.
             let is_long_row = elements / self.rows.shape()[0].max(1) >= MIN_GROUPED_ROW && self.values.dtype().real().itemsize() >= 4;
             if is_long_row && !Stream::current(target.device()).is_capturing() {
                 let groups = self.group_by_row(target)?;
@@ -134,7 +135,7 @@ impl ScatterInputs {
         }
     }
 
-    /// Sorts the indices, so that the values of each row are adjacent. There is at least one index.
+    /// Groups the values by row, by sorting the indices. There must be at least one index.
     fn group_by_row(&self, target: &NdArray) -> Result<Groups> {
         let op = SCATTER.name();
         let extent = self.rows.shape()[0];
@@ -224,8 +225,8 @@ fn rows_of_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<SelectedRows>
 }
 
 impl NdArray {
-    /// Combines `value` by the operation `combine` with the elements that an index with arrays selects. `None` stores the value. `value`
-    /// has the dtype of the array.
+    /// Combines `value` by the operation `combine` with the elements that an index with arrays selects. If `combine` is `None`, stores
+    /// `value`. `value` has the dtype of the array.
     pub(super) fn scatter_at(&mut self, op: &'static str, items: &[IndexItem], combine: Option<Op>, value: NdArray) -> Result<()> {
         let source = value.stored()?;
         drop(value);
@@ -276,8 +277,8 @@ impl NdArray {
     /// casting rule `same_kind` allows. The elements are written in place if nothing else uses them, otherwise in a copy.
     ///
     /// If an element receives several values, they apply in order. There are exceptions for floats and complex numbers on a GPU: sums and
-    /// differences, and at indices that select single elements also products, minima and maxima. In these, the values of an element are
-    /// first combined with each other, float16 and bfloat16 in at least float32. Such a result may differ in the last bits from that on
+    /// differences, and at indices that select single elements also products, minima and maxima. In these cases, the values of an element
+    /// are first combined with each other, float16 and bfloat16 in at least float32. Such a result may differ in the last bits from that on
     /// the CPU. Integers are exact, and each device gives the same bits on every run, unless
     /// [`set_reproducible_sums`](crate::set_reproducible_sums) allows sums of floats in any order.
     ///
@@ -391,7 +392,7 @@ impl NdArray {
         let (sorted, numbers) = (targets.take(&order, 0)?, count(targets.size())?);
         let begins = cummax(&where_(run_start_mask(&sorted)?, &numbers, 0)?, 0)?;
         let repetition = numbers.subtract(begins)?;
-        // The sort is stable, so that each pass reads one slice of the targets and values.
+        // Targets and values are sorted by repetition, so that each pass reads one slice of them.
         let by_round = repetition.argsort(0)?;
         let starts = flatnonzero(&run_start_mask(&repetition.take(&by_round, 0)?)?)?.to_vec::<i64>()?;
         let (sorted, order) = (sorted.take(&by_round, 0)?, order.take(&by_round, 0)?);

@@ -35,7 +35,7 @@ const MAX_KERNEL_SORT_LENGTH: usize = 4096;
 /// segment.
 const MAX_SEPARATE_SORTS: usize = 32;
 
-/// Segments along an axis: `&offsets` for the first axis, [`Segments::along`] for another one.
+/// Segments along an axis: `&offsets` for the first axis, [`Segments::along`] for another axis.
 ///
 /// The offsets are a 1-D array of non-decreasing integers. Segment `i` is `offsets[i]..offsets[i + 1]`. Elements before the first offset
 /// and from the last offset on are in no segment, and reductions ignore them. Sorts require that the offsets start at 0 and end at the
@@ -178,9 +178,10 @@ pub fn segment_max(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>
 }
 
 /// Returns the sum of each segment as [`segment_sum`] does, without the initial value 0: the sum of elements that are all -0.0 is -0.0, as
-/// in `numpy.add.reduceat`. No segment is empty.
+/// in `numpy.add.reduceat`. No segment may be empty.
 ///
-/// Sums of floats wait for the device. If one is 0, the call takes a second pass over the elements; a capture always takes it.
+/// For floats, the call waits for the device to find sums that are 0. If there are any, it takes a second pass over the elements. A capture
+/// cannot wait, so it always takes the second pass.
 ///
 /// # Errors
 /// The errors of [`segment_sum`].
@@ -300,7 +301,7 @@ pub fn segment_sort(a: &NdArray, #[name("offsets")] segments: impl Into<Segments
     sort_segments(SEGMENT_SORT, a, segments.into())
 }
 
-/// Returns the int64 index along the axis of each element of the result of [`segment_sort`]. Equal elements keep their order.
+/// Returns the int64 indices along the axis that sort each segment as [`segment_sort`] does. Equal elements keep their order.
 ///
 /// # Errors
 /// The errors of [`segment_sort`].
@@ -352,7 +353,7 @@ fn sort_flat(op: Op, a: &NdArray, offsets: &CheckedOffsets) -> Result<NdArray> {
     if shortest < longest || longest == 0 {
         return dispatch_sort(op, longest, a, array);
     }
-    // Segments of equal length are the rows of a matrix, so that one sort of rows sorts them.
+    // Segments of equal length are the rows of a matrix, so one sort along the last axis sorts all of them.
     let rows = a.reshape([(a.size() / longest) as isize, longest as isize])?;
     if op == SEGMENT_SORT {
         return rows.sort(-1)?.ravel();

@@ -47,7 +47,7 @@ pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
     if condition.size() > arr.size() {
         return arr.compress(&condition, 0).map_err(|error| with_op_in_index_error(EXTRACT, error));
     }
-    // As in NumPy, a shorter condition selects none of the remaining elements.
+    // As in NumPy, elements beyond the end of a shorter condition are not selected.
     arr.index(Item::slice(None, condition.size().min(arr.size()) as isize, 1))?.extract(&condition)
 }
 
@@ -60,7 +60,7 @@ fn with_op_in_index_error(op: Op, error: Error) -> Error {
 }
 
 /// Dispatches a call of the kernel family `Select`. Returns the elements of `from` at which `condition` is true, and the indices of these
-/// elements if `indices`.
+/// elements if `indices` is true.
 fn dispatch_select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, indices: bool) -> Result<[NdArray; N]> {
     let (program, mut inputs) = super::flat_fused_input(Family::Select, condition, DType::Bool)?;
     let layout = Layout::contiguous(&[condition.size()])?;

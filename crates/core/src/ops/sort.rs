@@ -118,8 +118,8 @@ fn partition_from_args(op: Op, args: &Args, part: SortOutput) -> Result<Value> {
     partition_around_all(op, &args.array("a")?, &args.array("kth")?, &AxisOptions::from_args(args, "axis")?, part).map(Value::Array)
 }
 
-/// Returns the values or the indices of a partition around the elements `kth`, according to `part`. A sort partitions an array around
-/// several elements.
+/// Returns the values or the indices of a partition around the elements `kth`, according to `part`. For several elements, the array is
+/// sorted completely.
 fn partition_around_all(op: Op, a: &NdArray, kth: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
     if kth.ndim() > 1 || !(kth.dtype().is_int() || kth.dtype() == DType::Bool) {
         return Err(Error::value(op.name(), "Partition index must be integer"));
@@ -167,7 +167,8 @@ fn differs_with_distinct_nan(a: &NdArray) -> Result<NdArray> {
     not_equal(a.index(s![1..])?, a.index(s![..-1])?)
 }
 
-/// Returns the index of the first element of each run of equal elements. `changes` says whether each element differs from its predecessor.
+/// Returns the index of the first element of each run of equal elements. `changes` says for each element but the first whether it differs
+/// from its predecessor.
 fn run_starts(changes: &NdArray) -> Result<NdArray> {
     let later = add(flatnonzero(changes)?, 1)?;
     concat(&[full_on_device(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
@@ -293,7 +294,7 @@ fn partition_in_place(a: &mut NdArray, kth: &NdArray, over: impl Into<AxisOption
     replace_in_place(PARTITION, a, partitioned)
 }
 
-/// Replaces `a` by its sorted elements, which are an array of another shape if they are sorted along no axis.
+/// Replaces `a` by `sorted`, its sorted elements. Returns an error if `sorted` has another shape, as after a sort of the flattened array.
 fn replace_in_place(op: Op, a: &mut NdArray, sorted: NdArray) -> Result<()> {
     if sorted.shape() != a.shape() {
         return Err(Error::value(op.name(), "an array is sorted in place along an axis, not flattened"));

@@ -43,7 +43,7 @@ impl CsrParts<'_> {
         self.indptr.size().saturating_sub(1)
     }
 
-    /// Checks extents, dtypes and devices. Returns the device.
+    /// Checks the extents, dtypes and devices of the components. Returns their common device.
     fn check_components(&self, op: Op) -> Result<Device> {
         let name = op.name();
         check_structure(op, self.indptr, self.indices)?;
@@ -59,7 +59,7 @@ impl CsrParts<'_> {
     }
 }
 
-/// Checks the extents, dtypes and devices of `indptr` and `indices`.
+/// Checks the extents, dtypes and devices of `indptr` and `indices`. Returns their common device.
 fn check_structure(op: Op, indptr: &NdArray, indices: &NdArray) -> Result<Device> {
     let name = op.name();
     if indptr.ndim() != 1 || indices.ndim() != 1 || indptr.size() == 0 {
@@ -127,7 +127,7 @@ pub fn multiply_by_dense(m: CsrParts, b: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Components that do not match each other, extents that differ, indices out of bounds, too many elements for int32 indices, float16 or
-/// bfloat16, arrays on different devices.
+/// bfloat16, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -182,7 +182,7 @@ pub fn product(a: CsrParts, b: CsrParts) -> Result<(NdArray, NdArray, NdArray)> 
 /// (sampled dense-dense matrix multiplication).
 ///
 /// # Errors
-/// Extents that do not match, float16 or bfloat16, arrays on different devices, indices out of bounds as in [`multiply_by_dense`].
+/// Extents that do not match, float16 or bfloat16, arrays on different devices, or indices out of bounds as in [`multiply_by_dense`].
 ///
 /// # Examples
 /// ```
@@ -231,7 +231,7 @@ pub fn sample_dense_product(indptr: &NdArray, indices: &NdArray, a: &NdArray, b:
 ///
 /// # Errors
 /// [`Error::LinAlg`] for a zero or missing element on the diagonal, unless `unit_diagonal`. A matrix that is not square, extents that do
-/// not match, float16 or bfloat16, arrays on different devices.
+/// not match, float16 or bfloat16, or arrays on different devices.
 ///
 /// # Examples
 /// ```

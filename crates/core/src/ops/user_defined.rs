@@ -112,7 +112,7 @@ fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<
     Ok(operand.clone())
 }
 
-/// Returns the loop indices along `axis`, as an array that broadcasts to `shape`. `None` for `device` is the current device.
+/// Returns the indices 0, 1, 2, ... along `axis`, as an array that broadcasts to `shape`. `None` for `device` is the current device.
 fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
     let Some(&extent) = shape.get(axis) else {
         return Err(Error::value(op, format!("index({axis}) is out of bounds for {} axes", shape.len())));

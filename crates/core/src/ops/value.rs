@@ -45,7 +45,7 @@ pub enum IndexPart {
 }
 
 /// An object, such as a random number generator or a sparse array, whose methods are the functions of a namespace. A function receives the
-/// object as its argument `self`, functions of random numbers as their argument `seed`.
+/// object as its argument `self`. Functions of random numbers receive it as their argument `seed`.
 ///
 /// An object may also support attributes, operators and indexing. By default it supports none of them.
 pub trait Object: Any + fmt::Debug + Send + Sync {
@@ -60,7 +60,8 @@ pub trait Object: Any + fmt::Debug + Send + Sync {
     fn as_array(&self) -> Option<&dyn Array> {
         None
     }
-    /// Returns the value of an attribute of this object that arrays do not have. `None` if there is no such attribute.
+    /// Returns the value of the attribute with this name; `None` if there is none. For an object that is an array, the attributes listed at
+    /// [`Object::as_array`] are not looked up here.
     fn attribute(&self, _name: &str) -> Option<Result<Value>> {
         None
     }
@@ -222,7 +223,7 @@ impl Value {
     }
 }
 
-/// Maximum number of slices along the first axis if an array is the argument for a sequence of arrays.
+/// Maximum extent of the first axis of an array that is passed for a sequence of arrays, which then are its slices.
 const MAX_SEQUENCE_ARRAYS: usize = 1 << 20;
 
 /// Arguments bound to the parameters of a function.
@@ -394,7 +395,7 @@ impl Args {
     /// Returns the argument `name`, a number, or `default` if it is missing.
     ///
     /// # Errors
-    /// An argument of another type, or `None` unless the signature has this default.
+    /// An argument of another type, or `None` unless `None` is the default in the signature.
     pub fn scalar_or(&self, name: &str, default: impl Into<Scalar>) -> Result<Scalar> {
         self.reject_none(name)?;
         if self.get(name).is_some() { self.scalar(name) } else { Ok(default.into()) }
@@ -403,13 +404,14 @@ impl Args {
     /// Returns the argument `name`, an int, or `default` if it is missing.
     ///
     /// # Errors
-    /// An argument of another type, or `None` unless the signature has this default.
+    /// An argument of another type, or `None` unless `None` is the default in the signature.
     pub fn int_or(&self, name: &str, default: isize) -> Result<isize> {
         self.reject_none(name)?;
         self.get(name).map_or(Ok(default), |v| v.index(self.op))
     }
 
-    /// Returns the argument `name`, a truth value, or `default` if it is missing. `None` is false, unless the signature has this default.
+    /// Returns the argument `name`, a truth value, or `default` if it is missing. `None` is false, unless `None` is the default in the
+    /// signature.
     ///
     /// # Errors
     /// An argument of another type.

@@ -273,7 +273,7 @@ impl NdArray {
     /// Removes axes of extent 1: all of them for `()`, or the given ones. A view (`numpy.squeeze`).
     ///
     /// # Errors
-    /// An axis that is out of bounds or has another extent.
+    /// An axis that is out of bounds or has an extent other than 1.
     ///
     /// # Examples
     /// ```

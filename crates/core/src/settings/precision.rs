@@ -82,7 +82,8 @@ inventory::submit! {
 
 /// Returns the current precision of float32 matrix products on this thread.
 ///
-/// The first of: the innermost [`with_matmul_precision`], [`set_matmul_precision`], `CUPRUM_MATMUL_PRECISION`, float32.
+/// The first of these that is set: the innermost [`with_matmul_precision`], [`set_matmul_precision`], `CUPRUM_MATMUL_PRECISION`. The
+/// default is float32.
 ///
 /// # Errors
 /// [`Error::Setting`] for an unknown value of the variable.

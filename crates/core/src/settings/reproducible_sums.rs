@@ -28,7 +28,8 @@ inventory::submit! {
 
 /// Returns whether sums on this thread have the same bits on every run.
 ///
-/// The first of: the innermost [`with_reproducible_sums`], [`set_reproducible_sums`], `CUPRUM_REPRODUCIBLE_SUMS`, true.
+/// The first of these that is set: the innermost [`with_reproducible_sums`], [`set_reproducible_sums`], `CUPRUM_REPRODUCIBLE_SUMS`. The
+/// default is true.
 ///
 /// # Errors
 /// [`Error::Setting`](crate::Error::Setting) if the variable is not a switch.
@@ -44,8 +45,9 @@ pub fn reproducible_sums() -> Result<bool> {
 /// `use_deterministic_algorithms` requests it.
 ///
 /// The value false allows [`update_at`](crate::NdArray::update_at) and [`scatter`](crate::scatter) on a GPU to add floats by atomic
-/// operations, in any order. This takes about 0.8 of the time for float32, and the last bits of a sum vary between runs. Subnormal numbers
-/// of float32 and complex64 count as 0, also those in the elements that receive values. Other operations, and the CPU, are unaffected.
+/// operations, in any order. For float32, this takes about 0.8 of the time of reproducible sums, but the last bits of a sum vary between
+/// runs. Subnormal numbers of float32 and complex64 count as 0, also those in the elements that receive values. Other operations, and the
+/// CPU, are unaffected.
 ///
 /// ```
 /// use cuprum_core::{reproducible_sums, set_reproducible_sums, with_reproducible_sums};
@@ -60,7 +62,7 @@ pub fn set_reproducible_sums(on: bool) {
     PROCESS_VALUE.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// Runs `f` with reproducible sums required (`on`) or not on this thread, as [`set_reproducible_sums`] describes.
+/// Runs `f` with `on` as the setting of this thread: whether sums have the same bits on every run, as [`set_reproducible_sums`] describes.
 pub fn with_reproducible_sums<R>(on: bool, f: impl FnOnce() -> R) -> R {
     struct RestoreValue(Option<bool>);
     impl Drop for RestoreValue {

@@ -98,7 +98,7 @@ impl Axes {
     /// Returns the only axis as the caller gives it, which may be negative; `None` for the flattened array.
     ///
     /// # Errors
-    /// [`Error::Value`] for a list of other than one axis.
+    /// [`Error::Value`] for a list that does not have exactly one axis.
     pub fn at_most_one_axis(&self, op: &'static str) -> Result<Option<isize>> {
         match self.as_slice() {
             None => Ok(None),
@@ -141,7 +141,8 @@ impl<T: IntegerArgument> From<T> for Axes {
 }
 impl<T: IntegerArgument> From<Range<T>> for Axes {
     fn from(axes: Range<T>) -> Axes {
-        // Every function rejects a list of more than `MAX_NDIM` axes. So the first `MAX_NDIM + 1` axes of a long range suffice.
+        // Only the first `MAX_NDIM + 1` axes of a long range are stored. They suffice, because every function rejects a list of more than
+        // `MAX_NDIM` axes.
         Axes::Several((axes.start.saturating_isize()..axes.end.saturating_isize()).take(MAX_NDIM + 1).collect())
     }
 }
@@ -208,8 +209,8 @@ impl<T: IntegerArgument> IntoReshape for T {
     }
 }
 
-/// Implements the conversions of list types. Each line gives the type as a shape, the type with elements of any integer type, and an
-/// expression for the elements as a slice.
+/// Implements the conversions of list types. Each line of the macro's input has three parts: the list type with `usize` elements, the same
+/// type with elements of any integer type, and an expression that gives the elements as a slice.
 macro_rules! lists {
     ($(<$(const $N:ident)?> $shape:ty, $any:ty, |$list:ident| $elements:expr;)*) => {$(
         impl<$(const $N: usize)?> IntoShape for $shape {

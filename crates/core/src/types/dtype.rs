@@ -191,7 +191,7 @@ impl DType {
     /// Returns whether NumPy's casting rule `rule` allows a cast of `self` to `to`.
     ///
     /// # Errors
-    /// An unknown rule.
+    /// [`Error::Value`](crate::error::Error::Value) for an unknown rule.
     pub(crate) fn can_cast_by_rule(self, to: DType, op: &'static str, rule: &str) -> crate::error::Result<bool> {
         match rule {
             "no" | "equiv" => Ok(self == to),
@@ -282,7 +282,7 @@ const fn signed_int_of_size(bytes: usize) -> DType {
 }
 
 const fn promote_rule(a: DType, b: DType) -> DType {
-    // Orders the pair, so that `a` has the lower kind and, within a kind, the lower discriminant.
+    // Orders the two dtypes, so that `a` has the lower kind and, within a kind, the lower discriminant.
     let (a, b) = if a.kind() as u8 > b.kind() as u8 || (a.kind() as u8 == b.kind() as u8 && a as u8 > b as u8) { (b, a) } else { (a, b) };
     match (a.kind(), b.kind()) {
         (Kind::Unsigned, Kind::Signed) => {
@@ -298,7 +298,7 @@ const fn promote_rule(a: DType, b: DType) -> DType {
         (Kind::Unsigned | Kind::Signed, Kind::Complex) => complex_with_parts(promote_int_with_float(a, b.real())),
         (Kind::Float, Kind::Float) => promote_floats(a, b),
         (Kind::Float, Kind::Complex) => complex_with_parts(promote_floats(a, b.real())),
-        // A boolean with another dtype, or two dtypes of one kind, of which `b` is the larger.
+        // Either `a` is bool, or both dtypes have the same kind and `b` is the larger one.
         _ => b,
     }
 }

@@ -84,7 +84,8 @@ pub enum Error {
         shapes: Vec<Vec<usize>>,
         /// The device of the call.
         device: Device,
-        /// Every accelerator tried, with its reason. Includes the device's own (base) accelerator even if it has no kernel for such calls.
+        /// Every accelerator tried, with its reason. Includes the device's own (base) accelerator even if it has no kernel of the call's
+        /// family.
         tried: Vec<(&'static str, String)>,
     },
     /// An allocation failed or exceeded a memory limit.
@@ -142,7 +143,7 @@ pub enum Error {
         op: &'static str,
         /// The rank that failed.
         rank: usize,
-        /// Description of the failure, which continues "rank N".
+        /// Description of the failure, to be read after the words "rank N".
         message: String,
     },
     /// A setting with an invalid value, from an environment variable or a setter.

@@ -42,8 +42,8 @@ impl<T: IntegerArgument> From<T> for Item {
 
 /// A Rust range as an item of an index.
 pub trait IndexRange {
-    /// Converts the range to an item with the given step. Negative bounds count from the end. An inclusive end is part of the
-    /// slice.
+    /// Converts the range to an [`Item`] of an index, with the given step. Negative bounds count from the end. An inclusive end is part of
+    /// the slice.
     fn with_step(self, step: isize) -> Item;
 }
 
@@ -161,7 +161,7 @@ macro_rules! s {
     ($($all:tt)*) => { $crate::s!(@item [] $($all)*) };
 }
 
-/// Converts a Rust range with a step to an item, for the expansion of `s![a..b; step]`.
+/// Converts a Rust range with a step to an [`Item`] of an index, for the expansion of `s![a..b; step]`.
 pub fn with_step(range: impl IndexRange, step: impl IntegerArgument) -> Item {
     range.with_step(step.saturating_isize())
 }
@@ -183,7 +183,8 @@ impl Layout {
     /// Returns the view that the basic index `items` selects (`a[...]` with ints, slices, `None` and `...`).
     ///
     /// # Errors
-    /// Indices out of bounds, too many indices, a zero step, several ellipses, or too many axes in the result.
+    /// [`Error::Index`] for an index out of bounds. [`Error::Value`] for too many indices, a zero step, several ellipses, or a result with
+    /// too many axes.
     pub fn index(&self, items: &[Item]) -> Result<Layout> {
         let op = "index";
         let used = items.iter().filter(|i| matches!(i, Item::At(_) | Item::Slice { .. })).count();

@@ -50,8 +50,8 @@ pub(crate) fn check_ndim(op: &'static str, ndim: usize) -> Result<()> {
 /// Returns the number of elements of `shape`.
 ///
 /// # Errors
-/// [`Error::Value`] for more than [`MAX_NDIM`] axes. [`Error::Shape`] if the size in bytes, at 16 per element, exceeds `isize::MAX`.
-/// As in NumPy, this limit holds for the product of the nonzero extents if the shape is empty.
+/// [`Error::Value`] for more than [`MAX_NDIM`] axes. [`Error::Shape`] if the size in bytes, at 16 per element, exceeds `isize::MAX`. As in
+/// NumPy, if an extent is 0, this limit holds for the product of the other, nonzero extents.
 pub fn checked_size(op: &'static str, shape: &[usize]) -> Result<usize> {
     check_ndim(op, shape.len())?;
     let too_large = || Error::shape(op, "array is too large", &[shape]);
@@ -93,8 +93,8 @@ impl Layout {
     /// Returns a layout with the given strides and offset, in elements. [`StoredArray::new`](crate::StoredArray::new) checks that the
     /// layout stays inside the buffer.
     ///
-    /// Axes of one element get stride 0, and a layout without elements offset 0 and the strides of C order: their strides address nothing,
-    /// and foreign arrays may have any value there.
+    /// Axes of one element get stride 0. A layout without elements gets offset 0 and the strides of C order. In both cases the given
+    /// strides address nothing, and arrays of other libraries may have any value there.
     ///
     /// # Errors
     /// The errors of [`checked_size`]. [`Error::Shape`] if the number of strides differs from the number of axes.
@@ -257,7 +257,7 @@ impl Layout {
     /// Restricts `axis` to the `len` elements `start, start + step, ...`. The caller checks the range.
     pub(crate) fn slice_axis(&self, axis: usize, start: usize, step: isize, len: usize) -> Layout {
         let mut out = self.clone();
-        // Strides of empty arrays may be saturated, so that their products overflow.
+        // The offset of an empty array is 0. Its strides may be saturated (clamped to `isize`), so a product with them could overflow.
         if len > 0 && !self.shape.contains(&0) {
             out.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
         }

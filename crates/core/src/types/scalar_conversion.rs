@@ -39,7 +39,7 @@ pub trait FromScalar: Sized {
     /// Converts `scalar`. `op` is the function that errors name.
     ///
     /// # Errors
-    /// [`Error::Value`] for a value of a higher kind, or out of the range of the type.
+    /// [`Error::Value`] for a value of a higher kind than the type, or out of the range of the type.
     fn from_scalar(op: &'static str, scalar: Scalar) -> Result<Self>;
 }
 
@@ -48,7 +48,7 @@ fn out_of_range_error(op: &'static str, value: Scalar, to: &str) -> Error {
     Error::value(op, format!("{value} is out of range for {to}"))
 }
 
-/// Returns the error for a value whose kind `to` cannot hold.
+/// Returns the error for a value of a kind, such as complex, that the type `to` cannot hold.
 #[cold]
 fn wrong_kind_error(op: &'static str, value: Scalar, to: &str) -> Error {
     let message = match value {

@@ -49,7 +49,7 @@ impl LibraryEngine {
     /// Returns the engine, and starts the thread that watches exchanges.
     ///
     /// # Errors
-    /// A thread that cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub fn new(name: &'static str, world: Arc<World>, communicator: Box<dyn Communicator>) -> Result<LibraryEngine> {
         let state = Arc::new(State { name, world, communicator, queued: Mutex::new(VecDeque::new()) });
         let watched = state.clone();
@@ -85,8 +85,8 @@ impl State {
     fn check_queued_exchanges(&self) -> Result<()> {
         let mut queued = self.queued.lock().unwrap_or_else(|e| e.into_inner());
         while let Some(first) = queued.front_mut() {
-            // A device error counts as finished: the next operation on the device returns the error. It does not end the mesh, because it
-            // also occurs while a process exits.
+            // An exchange with a device error counts as finished, because the next operation on the device returns the error. The error
+            // does not end the mesh, because it also occurs while a process exits.
             if first.end.is_reached().unwrap_or(true) {
                 queued.pop_front();
                 continue;

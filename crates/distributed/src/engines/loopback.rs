@@ -43,8 +43,8 @@ type CopyStreams = (Stream, Stream);
 
 /// Copies `array` to the device `receiver`. An array that is already on this device is returned unchanged.
 ///
-/// Each pair of sender and receiver has streams of its own. On the devices' current streams, a copy would wait for earlier copies in the
-/// other direction.
+/// Each pair of sender and receiver has its own streams. On the devices' current streams, a copy would wait for earlier copies from
+/// `receiver` to the sender.
 fn copy_to_device(array: &NdArray, receiver: Device) -> Result<NdArray> {
     let sender = array.device();
     if sender == receiver {
@@ -53,7 +53,8 @@ fn copy_to_device(array: &NdArray, receiver: Device) -> Result<NdArray> {
     // The copy of a strided view to a contiguous array runs on the current stream, so that no transfer of an earlier piece delays this
     // copy.
     let array = array.contiguous()?;
-    // A CUDA graph cannot capture a copy between devices. On the current streams, the copy returns an error that reports this.
+    // A CUDA graph cannot capture a copy between devices. If the current streams are being captured, the copy is made on them, so that
+    // it returns an error with this reason.
     if Stream::current(sender).is_capturing() || Stream::current(receiver).is_capturing() {
         return array.to_device(receiver);
     }

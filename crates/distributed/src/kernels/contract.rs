@@ -104,8 +104,8 @@ fn divided_modes(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mod
     let (of_a, of_b) = (modes(a), modes(b));
     let (large, small) = if a.0.nbytes() >= b.0.nbytes() { (of_a, of_b) } else { (of_b, of_a) };
     let is_kept = |mode: &Mode| out.contains(mode);
-    // On a grid of several mesh axes, kept modes are preferred to summed modes. The grid then divides both rows and columns of the result,
-    // as in SUMMA.
+    // On a grid of several mesh axes, modes (axis labels) of the result are preferred to summed modes. The grid then divides both rows and
+    // columns of the result, as in SUMMA.
     let choose = |(large, small): (&Option<Mode>, &Option<Mode>)| match (large, small) {
         (Some(mode), _) if is_kept(mode) => Some(*mode),
         (Some(_), Some(mode)) if is_kept(mode) && mesh.shape().len() > 1 => Some(*mode),

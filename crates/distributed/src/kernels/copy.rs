@@ -35,7 +35,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             })
         }
     };
-    // One [`OutputRegion`] per input. No two axes of an input run along the same axis of the output.
+    // One [`OutputRegion`] per input. Two axes of an input never map to the same axis of the output.
     let mut maps = Vec::new();
     for region in *regions {
         match OutputRegion::of(region, &stored_shape) {
@@ -139,8 +139,8 @@ impl OutputRegion {
         fixed.all(|stored| held[stored].contains(&(self.map.start(stored).max(0) as usize)))
     }
 
-    /// Returns the region of the input that is copied to the region `held` of the output. The region of a 0-D input cannot be empty, so
-    /// callers must check [`OutputRegion::may_overlap`] too.
+    /// Returns the region of the input that is copied to the region `held` of the output. The region is empty if nothing is copied. The
+    /// region of a 0-D input is never empty, so callers must check [`OutputRegion::may_overlap`] too.
     fn input_region(&self, held: &Region) -> Region {
         let is_empty = !self.may_overlap(held);
         let range = |(&extent, axis): (&usize, &Option<(usize, usize)>)| match axis {

@@ -29,7 +29,7 @@ pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
         let work = match *fill {
             Fill::Arange { start: Scalar::Int(first), step: Scalar::Int(step) } => {
                 let first = first.wrapping_add(step.wrapping_mul(start as i128));
-                // Integers wrap_to_output_dtype around in the output's dtype, so only the low bits of the first number matter.
+                // Integers wrap around in the output's dtype, so only the low bits of the first number matter.
                 Fill::Arange { start: Scalar::Int(wrap_to_output_dtype(first, output)), step: Scalar::Int(step) }
             }
             Fill::Arange { .. } => return Ok(Err("a range of integers with a step that is not an integer".into())),

@@ -33,7 +33,7 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
             let target = target.get(local).cloned().flatten();
             let Some(target) = target else { decline!("the rank does not hold the target") };
             let (dtype, layout) = (specifications[0].dtype, specifications[0].layout.clone());
-            // The elements of a view of another dtype may have another size than those of the buffer.
+            // In a view of another dtype, elements may have another size than the elements of the buffer.
             let count = target.layout().size() * target.dtype().itemsize() / dtype.itemsize();
             let target = StoredArray::new(dtype, Layout::contiguous(&[count])?, target.buffer().clone())?;
             let mut updated = NdArray::from(target);
@@ -64,7 +64,7 @@ fn gather_input(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArra
         whole.map(|whole| StoredArray::new(input.dtype(), input.layout().clone(), whole.buffer().clone())).transpose()
     };
     let place = |whole: Option<StoredArray>| match &whole {
-        // The input's layout is relative to the start of the buffer, so the gathered elements must start there.
+        // The input's layout is relative to the start of its buffer, so the gathered elements must be at offset 0 of theirs.
         Some(array) if array.layout().offset() != 0 => crate::redistribute::to_c_contiguous(array).map(Some),
         _ => Ok(whole),
     };

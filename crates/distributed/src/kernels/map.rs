@@ -45,7 +45,8 @@ pub(super) fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-/// The interior of each rank's part of a loop: the indices at which the rank holds the elements of all operands.
+/// The interior of each rank's part of a loop: the indices at which the rank holds the elements of all operands. The other indices of the
+/// part are its borders.
 struct Interiors {
     /// The divided axis of the loop.
     axis: usize,
@@ -54,9 +55,9 @@ struct Interiors {
 }
 
 impl Interiors {
-    /// Returns the interiors of all ranks. Returns `None` if no rank has borders, or if an interior is unknown or smaller than three
-    /// quarters of its part. Also returns `None` if a rank's part is not a contiguous range of the output's memory, or if a device cannot
-    /// write such ranges.
+    /// Returns the interiors of all ranks' parts. Returns `None` if no part has borders, or if the interior of a part is unknown or
+    /// smaller than three quarters of the part. Also returns `None` if a part is not a contiguous range of the output's memory, or if a
+    /// device cannot write such ranges.
     fn of(mesh: Mesh, call: &Call, cuts: &DividedAxes) -> Option<Interiors> {
         let [output] = call.outputs else { return None };
         let mut divided = cuts.iter().flatten();
@@ -66,7 +67,7 @@ impl Interiors {
         if !is_outermost || output.target().is_some() || call.inputs.iter().any(|input| input.shape() != shape) {
             return None;
         }
-        // The interior and the borders start at multiples of 16 bytes, as kernels require that write a range of an output.
+        // The interior and the borders start at multiples of 16 bytes. Kernels that write a range of an output require this alignment.
         let row_bytes = shape.iter().enumerate().filter(|(n, _)| *n != axis).map(|(_, n)| n).product::<usize>() * output.dtype.itemsize();
         let rows = (1..=16).find(|rows| (rows * row_bytes).is_multiple_of(16))?;
         let of_rank = |rank: usize| {
@@ -92,7 +93,7 @@ impl Interiors {
         (has_borders && mesh.members().iter().all(writes_ranges)).then_some(Interiors { axis, ranks })
     }
 
-    /// Returns the interior of a rank's part, the border before it, and the border after it.
+    /// Returns the interior of a rank's part, then the borders before and after the interior along the divided axis.
     fn interior_and_borders(&self, rank: usize) -> [Region; 3] {
         let (region, interior) = &self.ranks[rank];
         let whole = &region[self.axis];

@@ -1,5 +1,5 @@
-//! Rows: each rank computes whole rows. If ranks hold only parts of rows, the call is declined. `cuprum-core` then runs each reduction of
-//! the expression as a separate operation.
+//! Rows (expressions that contain reductions along rows): each rank computes whole rows. If ranks hold only parts of rows, the call is
+//! declined. `cuprum-core` then runs each reduction of the expression as a separate operation.
 
 use cuprum_core::plan::rows::RowsPlan;
 use cuprum_core::{Call, Layout, Outcome, OutputSpec, Result, StoredArray, Work, call, decline};

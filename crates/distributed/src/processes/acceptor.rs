@@ -59,7 +59,7 @@ impl Acceptor {
     pub fn next(&self, end: Instant) -> Option<IncomingConnection> {
         loop {
             let is_full = self.active.load(Ordering::Relaxed) >= MAX_HANDSHAKES;
-            // The backlog of the listener keeps connections that are not accepted.
+            // Connections that are not accepted yet wait in the backlog of the listener.
             let accepted = if is_full { Err(ErrorKind::WouldBlock.into()) } else { self.listener.accept() };
             match accepted {
                 Ok((stream, address)) => self.start_handshake(stream, address),

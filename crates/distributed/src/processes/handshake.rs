@@ -122,7 +122,7 @@ impl Session {
     /// Waits for the reply of the accepting side, rank `server`. Returns the message in the reply, of at most `limit` bytes.
     ///
     /// # Errors
-    /// The error that the other side sends, a different secret, or a closed connection.
+    /// Returns the error that the other side sends, or an error if the secrets differ or the connection closes.
     pub fn await_reply(&self, stream: &TcpStream, server: usize, limit: usize, keep_waiting: KeepWaiting) -> Result<Vec<u8>> {
         let of_server = |message: String| Error::Rank { op: "mesh", rank: server, message };
         let (mut status, mut code) = ([0], [0; HASH_BYTES]);
@@ -166,8 +166,8 @@ fn read_header(stream: &TcpStream, keep_waiting: KeepWaiting) -> Result<Hash, Wi
 
 /// Sends the greeting to rank `server`.
 ///
-/// Returns `None` if the other side closes the connection before it has sent its header, for example because it lacks a thread. The
-/// caller connects again.
+/// Returns `None` if the other side closes the connection before it has sent its header, for example because it cannot start a
+/// thread. The caller then connects again.
 pub(crate) fn send_greeting(
     stream: &TcpStream,
     secret: &str,
@@ -195,7 +195,7 @@ pub(crate) fn send_greeting(
 /// Receives the greeting of a connection and checks its code. The caller sends the reply, unless this function fails.
 ///
 /// # Errors
-/// The connection closes, does not follow the mesh protocol, or has a different secret.
+/// Returns an error if the connection closes, or if the other side does not follow the mesh protocol or has a different secret.
 pub(crate) fn receive_greeting(stream: &TcpStream, secret: &str, keep_waiting: KeepWaiting) -> Result<(Greeting, Session), WireError> {
     let own = nonce();
     write_full(stream, &header(&own), keep_waiting)?;

@@ -22,7 +22,7 @@ const MAX_REPLY_BYTES: usize = 4096;
 /// Connects to all lower ranks, and accepts the connections of all higher ranks.
 ///
 /// # Errors
-/// [`Error::Rank`] for a rank that cannot be reached or does not connect in time.
+/// Returns [`Error::Rank`] if a rank cannot be reached or does not connect in time.
 pub(crate) fn connect(candidate: &JoiningProcess, meeting: &RendezvousResult) -> Result<Vec<RankConnections>> {
     let end = Instant::now() + candidate.timeout;
     let mut links = Vec::new();

@@ -57,7 +57,7 @@ impl JoiningProcess {
     /// Returns the socket addresses of rank 0.
     ///
     /// # Errors
-    /// A host without addresses, or an address other than loopback without a secret.
+    /// Returns an error if the host cannot be resolved, or if no secret is set and an address is not a loopback address.
     fn resolve(&self) -> Result<Vec<SocketAddr>> {
         let resolved = self.address.to_socket_addrs().map_err(|e| format!("the address {} of rank 0: {e}", self.address));
         let addresses: Vec<SocketAddr> = resolved.map_err(|message| Error::Device { op: "mesh", message })?.collect();
@@ -72,7 +72,7 @@ impl JoiningProcess {
 /// Runs the rendezvous with the other processes.
 ///
 /// # Errors
-/// [`Error::Rank`] for a rank that does not join in time, joins twice, or has a different version, number of ranks or secret.
+/// Returns [`Error::Rank`] if a rank does not join in time, joins twice, or has a different version, number of ranks or secret.
 pub(crate) fn run_rendezvous(candidate: &JoiningProcess) -> Result<RendezvousResult> {
     if candidate.rank == 0 { run_as_rank_0(candidate) } else { run_as_other_rank(candidate) }
 }

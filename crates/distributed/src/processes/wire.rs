@@ -59,7 +59,7 @@ pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
 /// Connects to `address` within `limit`, and prepares the connection.
 pub(crate) fn connect_within(address: &SocketAddr, limit: Duration) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(address, limit)?;
-    // If nothing listens at a port of this machine, the system may choose the same port for this end, and connect it to itself.
+    // If nothing listens at a port of this machine, the system may choose this port for the connecting end, which then connects to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(ErrorKind::ConnectionRefused.into());
     }
@@ -87,7 +87,7 @@ fn transfer_all(len: usize, keep_waiting: KeepWaiting, mut step: impl FnMut(usiz
             Ok(n) => {
                 done += n;
                 last = Instant::now();
-                // A deadline also ends a transfer that progresses slowly.
+                // `keep_waiting` is called after progress too, so that a deadline ends a slow transfer.
                 if done < len {
                     keep_waiting(Duration::ZERO).map_err(WireError::Stopped)?;
                 }

@@ -70,7 +70,8 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     let shape = [rows, outputs.len()];
     let nbytes = checked_size("loadtxt", &shape)?.saturating_mul(options.dtype.itemsize());
     let mut host = HostBuffer::uninit(nbytes)?;
-    // A table without rows does not bound the indices of selected columns, and a parser allocates memory for each column up to the last.
+    // A parser allocates memory for each column up to the last selected one. Without rows, nothing bounds the index of that column, so no
+    // parser is created.
     if rows > 0 {
         with_dtype!(options.dtype, T => {
             let plan = RowParser::<T>::new(&syntax, options, &outputs, columns, strict);
@@ -489,7 +490,8 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
                 }
                 at = next_line_start(text, first);
                 line += 1;
-                // Both passes find the same rows. If they did not, the rest of `out` would not be initialised.
+                // The pass that counted the rows found as many rows as this pass expects. If the passes disagreed, the rest of `out` would
+                // stay uninitialised, so this case is an error.
                 if at >= text.len() {
                     return Err(with_line_number(line, format_error("a row is missing")));
                 }
@@ -539,7 +541,8 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
         Ok(next_line_start(text, at))
     }
 
-    /// Parses a field that the fast path does not accept: a quoted, missing or invalid one, or any if the syntax splits numbers.
+    /// Parses a field that the fast path does not accept: a quoted, missing or invalid field, or any field if `TableSyntax::splits_numbers`
+    /// is true.
     #[cold]
     fn parse_field(&self, field: &[u8]) -> Result<T> {
         if let Some(value) = T::parse(field.trim_ascii()) {

@@ -173,7 +173,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
 }
 
 impl TextFormat {
-    /// Appends the lines of header or footer.
+    /// Appends the lines of the header or the footer.
     fn push_comment_lines(&self, lines: &str, text: &mut Vec<u8>) {
         for line in lines.lines() {
             text.extend_from_slice(self.comments.as_bytes());
@@ -290,7 +290,7 @@ struct NumberFormat {
     plus: bool,
     space: bool,
     zero: bool,
-    /// The flag `#`: a point always, and the trailing zeros of `%g`.
+    /// The flag `#`: the decimal point is always written, and `%g` keeps trailing zeros.
     alternate: bool,
     width: usize,
     precision: Option<usize>,

@@ -113,8 +113,8 @@ fn ravel_multi_index_from_args(args: &Args) -> Result<Value> {
 /// to check the bounds. The result is a deferred int64 array.
 ///
 /// # Errors
-/// A number of arrays other than the number of axes, a number of modes that is neither 1 nor the number of axes, or indices that are not
-/// integers or out of bounds. With an extent of 0, every index is out of bounds. A shape whose size exceeds int64.
+/// A number of arrays other than the number of axes, a number of modes that is neither 1 nor the number of axes, indices that are not
+/// integers or out of bounds (for an extent of 0, every index is), or a shape whose size exceeds int64.
 ///
 /// # Examples
 /// ```

@@ -35,7 +35,7 @@ const PADE_13_MAX_NORM: f64 = 5.371920351148152;
 const PADE_13_MAX_ESTIMATE: f64 = 4.25;
 /// Reciprocal of the leading coefficient of the backward error of [`PADE_13_COEFFICIENTS`], which belongs to power 27 (Al-Mohy and Higham).
 const PADE_13_ERROR_DIVISOR: f64 = 113250775606021113483283660800000000.0;
-/// Number of halvings up to which the 1-norm alone decides. The squares then lose at most three bits.
+/// Maximum number of halvings that is determined by the 1-norm alone. The repeated squaring then loses at most three bits.
 const MAX_SIMPLE_HALVINGS: f64 = 3.0;
 
 /// The positions of zeros in the matrices of a batch.
@@ -46,7 +46,7 @@ struct TriangularStructure {
     diagonal_or_triangular: NdArray,
     /// Whether an element of a triangular matrix is on the diagonal, next to it, or in the triangle of zeros.
     near_diagonal: NdArray,
-    /// Column minus row of each element.
+    /// Column index minus row index of each element.
     offset: NdArray,
 }
 
@@ -70,14 +70,15 @@ impl TriangularStructure {
         })
     }
 
-    /// Returns the elements of the exponentials of triangular matrices `a / 2^halvings` on the diagonal and next to it, and zeros
-    /// elsewhere.
+    /// Returns the exponentials of the triangular matrices `a / 2^halvings`, computed only on the diagonal and the diagonals next to it.
+    /// Other elements are 0.
     fn exponentials_near_diagonal(&self, a: &NdArray, halvings: &NdArray) -> Result<NdArray> {
         let scale = exp2(negative(halvings)?)?.astype(a.dtype().real())?;
         let a = multiply(a, scale)?;
         let diagonal = a.diagonal(0, -2, -1)?;
         let (row, column) = (diagonal.expand_dims(-1)?, diagonal.expand_dims(-2)?);
-        // The divided difference of exp, with the larger exponential as a factor, so that the other one cannot overflow.
+        // The divided difference of exp at two diagonal elements. The larger exponential is a factor, so that the other factor cannot
+        // overflow.
         let is_larger = |x: &NdArray, y: &NdArray| if a.dtype().is_complex() { greater(x.real()?, y.real()?) } else { greater(x, y) };
         let larger = where_(is_larger(&row, &column)?, &row, &column)?;
         let distance = subtract(where_(is_larger(&row, &column)?, &column, &row)?, &larger)?;
@@ -92,7 +93,7 @@ impl TriangularStructure {
 ///
 /// For matrices that are far from normal, norms of powers give fewer halvings than the norm of the matrix (Al-Mohy and Higham 2009).
 fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
-    // The norm of the divided matrix does not overflow.
+    // The matrices are divided by `2^PRESCALE_EXPONENT`, so that their norms do not overflow.
     const PRESCALE_EXPONENT: i32 = 32;
     let norms = to_f64(&matrix_norm(&multiply(a, 2f64.powi(-PRESCALE_EXPONENT))?, false, 1)?)?;
     let norms: Vec<f64> = norms.into_iter().map(|norm| norm.log2() + f64::from(PRESCALE_EXPONENT)).collect();
@@ -110,7 +111,7 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
         let scales = with_device(a.device(), || NdArray::from_vec(scales, &a.shape()[..a.ndim() - 2]))?;
         multiply(a, scales.expand_dims([-2, -1])?.astype(a.dtype().real())?)
     };
-    // Divided so that power 10 does not overflow.
+    // The matrices are divided by `2^excess`, so that their tenth powers do not overflow.
     let largest = if a.dtype().real() == DType::F32 { 12.0 } else { 100.0 };
     let excess: Vec<f64> = norms.iter().map(|&norm| if is_halved(norm) { (norm - largest).ceil().max(0.0) } else { 0.0 }).collect();
     let x = scaled(&excess)?;
@@ -122,7 +123,7 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
         Ok(norms.iter().zip(&excess).map(|(norm, excess)| norm.log2() / degree + excess).collect())
     };
     let (sixth, eighth, tenth) = (root(&x6, 6.0)?, root(&matmul(&x4, &x4)?, 8.0)?, root(&matmul(&x4, &x6)?, 10.0)?);
-    // The norm of |x|^27, where the 1-norm of x is near 1, is the largest sum of a column.
+    // The 1-norm of |x|^27 (the largest sum of a column), for x scaled to a 1-norm near 1.
     let units: Vec<f64> = norms.iter().map(|&norm| if is_halved(norm) { norm.ceil() } else { 0.0 }).collect();
     let columns = matrix_transpose(&abs(scaled(&units)?)?)?;
     let mut sums = filled(a, &[&a.shape()[..a.ndim() - 1], &[1]].concat(), 1, columns.dtype())?;
@@ -133,7 +134,7 @@ fn halving_counts(a: &NdArray, diagonal: &[bool]) -> Result<Vec<f64>> {
     let count = |k: usize| {
         let estimate = sixth[k].max(eighth[k]).min(eighth[k].max(tenth[k]));
         let count = (estimate - PADE_13_MAX_ESTIMATE.log2()).ceil().max(0.0);
-        // The relative backward error of the approximant, in roundings to double precision, without cancellation.
+        // Base-2 logarithm of the relative backward error of the approximant in units of 2^-53, if no terms cancel.
         let error = sums[k].log2() + 27.0 * (units[k] - count) - (norms[k] - count) - PADE_13_ERROR_DIVISOR.log2() + 53.0;
         (count + (error / 26.0).ceil().max(0.0)).min(simple[k])
     };
@@ -197,7 +198,8 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     };
     let (odd, even) = (matmul(&x, &combined(1)?)?, combined(0)?);
     let mut result = solve(&subtract(&even, &odd)?, &add(&even, &odd)?)?;
-    // Squares lose the digits of small elements of triangular matrices. Their diagonals have a formula.
+    // Squaring loses the digits of small elements of triangular matrices. The elements on the diagonal and next to it are therefore
+    // computed by a formula.
     let with_diagonals = |result: NdArray, halvings: &NdArray| match has_triangular {
         true => where_(&structure.near_diagonal, structure.exponentials_near_diagonal(&a, halvings)?, result),
         false => Ok(result),

@@ -122,7 +122,8 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
 /// the array. The extent of their first axis is then the number of inserted slices: `[1, 2, 3]` is one slice of a 2-D array, and three
 /// elements of a 1-D array.
 ///
-/// Passes over memory: one for a single index. For several, the indices are sorted, and one gather follows a join.
+/// Passes over memory: one for a single index. For several indices, a sort of the indices, a join of the array and the values, and a
+/// gather.
 ///
 /// # Errors
 /// Indices out of bounds or not integers, several uint64 indices, values that do not broadcast, a number that the dtype cannot hold, or an
@@ -180,8 +181,8 @@ pub fn insert(arr: &NdArray, obj: &NdArray, values: impl Into<Operand>, axis: im
         checked_index(name, extreme.item()?.as_int().unwrap_or(0), axis, size, true)?;
     }
     let indices = where_(less(&indices, 0)?, add(&indices, size)?, &indices)?;
-    // A slice of the result is an inserted one if its index is among the sorted indices, each shifted by the number of insertions
-    // before it. Otherwise it is a slice of the array.
+    // `places` holds the sorted indices, each shifted by the number of insertions before it. A slice of the result is inserted if its index
+    // is in `places`; otherwise it is a slice of the array.
     let order = indices.argsort(0)?;
     let places = add(indices.take(&order, 0)?, index_range(a.device(), count)?)?.eval()?.clone();
     let number = index_range(a.device(), size + count)?;

@@ -104,7 +104,8 @@ pub fn roll(a: &NdArray, shift: &[isize], #[name("axis")] axes: impl Into<Axes>)
 
 fn roll_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
-    // A rotation by the number of elements is one by a multiple of each extent, so that every int can be reduced to an isize.
+    // A roll by the number of elements changes nothing, because this number is a multiple of each extent. Shifts are therefore taken modulo
+    // this number, so that every int fits an isize.
     let reduced = |shift: i128| shift.rem_euclid(a.size().max(1) as i128) as isize;
     let int = |value: &Value| value.int(args.op()).map(reduced);
     let shifts = match args.get("shift") {

@@ -49,7 +49,8 @@ impl FromArgs for Sections {
     }
 }
 
-/// Estimated bytes of a part, which is an array with its own layout. Parts are allocated infallibly, so their total is checked first.
+/// Estimated memory of one part of a split, an array with its own layout, in bytes. A failed allocation of a part would abort the process,
+/// so the total is checked first.
 const BYTES_PER_PART: usize = 600;
 
 /// Returns the parts of an array along `axis`. If `equal` is true and `sections` is a number of parts, the number must divide the extent of

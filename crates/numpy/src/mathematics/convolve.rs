@@ -79,15 +79,17 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
     if is_exact {
         return Ok(sums);
     }
-    // A zero of the padding times an infinity or NaN is NaN. So the sums of windows with padding are computed again, without the padding.
+    // The product of a padding zero and an infinity or NaN is NaN. The sums of windows with padding are therefore computed again, without
+    // the padding.
     let (first, last) = (0, count - before);
     sums.assign(Item::slice(None, before as isize, 1), padded_sums(&stored, first, before, &column, |at| greater_equal(at, before))?)?;
     sums.assign(Item::slice(last as isize, None, 1), padded_sums(&stored, last, before, &column, |at| less(at, before + n - last))?)?;
     Ok(sums)
 }
 
-/// Returns the dot products of `kernel` with `count` windows of `padded` from the window `start` on, without the padding. `is_inside`
-/// returns whether an element is not padding, from its index relative to `start`.
+/// Returns the dot products of `kernel` with `count` consecutive windows of `padded`, beginning with window `start`. Elements of the
+/// padding do not take part. `is_inside` receives indices of elements relative to `start`, and returns whether they are outside the
+/// padding.
 fn padded_sums(
     padded: &StoredArray,
     start: usize,
@@ -101,7 +103,7 @@ fn padded_sums(
         Ok(NdArray::from(of.with_layout(layout)?))
     };
     let is_inside = is_inside(&windows(&index_range(padded.device(), count + m - 1)?.stored()?, 0)?)?;
-    // Contractions of 16-bit floats round only the sum.
+    // Products of 16-bit floats are computed in float32. Only the sum is rounded, as in a contraction.
     let dtype = kernel.dtype();
     let work = if dtype.itemsize() == 2 { DType::F32 } else { dtype };
     let products = multiply(windows(padded, start)?.astype(work)?, kernel.astype(work)?)?;

@@ -56,7 +56,7 @@ fn gradient_from_args(args: &Args) -> Result<Value> {
 /// `spacings` is empty for distances of 1, or has one distance for all axes, or one for each. `edge_order` is the order of accuracy at the
 /// ends, 1 or 2. Integers are computed in float64.
 ///
-/// Passes over memory for each axis: one for the differences, and one that joins them with those at the ends.
+/// Passes over memory for each axis: one for the central differences, and one that joins them with the differences at the ends.
 ///
 /// # Errors
 /// An axis with fewer than `edge_order + 1` elements, coordinates whose number is not the extent, a number of distances that does not

@@ -108,7 +108,8 @@ pub fn interp(
             let value = where_(equal(&x, &x0)?, &y0, &value)?;
             where_(equal(&x, &last)?, fp.index(&[Item::At(-1)])?, value)
         };
-        // A product with an imaginary unit would mix infinite real and imaginary parts, so that the parts are stored side by side.
+        // Multiplication by the imaginary unit would mix infinite real and imaginary parts, so the interpolated parts are stored side by
+        // side.
         let value = match dtype.is_complex() {
             true => stack(&[interpolate(&real(&fp)?)?, interpolate(&imag(&fp)?)?], -1)?.view_as(dtype)?.reshape(x.shape())?,
             false => interpolate(&fp)?,

@@ -60,7 +60,7 @@ pub fn nan_to_num(x: &NdArray, nan: impl Into<Operand>, posinf: Option<Operand>,
     shape.push(2);
     let parts = Layout::contiguous(&shape)?.with_offset(2 * stored.layout().offset());
     let parts = NdArray::from(StoredArray::new(x.dtype().real(), parts, stored.buffer().clone())?);
-    // Both parts of an element take the same element of an array of replacements.
+    // The real and the imaginary part of an element are replaced by the same element of an array of replacements.
     let for_parts = |value: Operand| match value {
         Operand::Array(a) => a.expand_dims(-1).map(Operand::from),
         scalar => Ok(scalar),

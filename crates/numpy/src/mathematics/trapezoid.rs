@@ -48,6 +48,6 @@ pub fn trapezoid(y: &NdArray, x: Option<&NdArray>, dx: impl Into<Operand>, axis:
     };
     let sums = add(slice_axis(y, along, 1, None, 1)?, slice_axis(y, along, None, -1, 1)?)?;
     let areas = divide(multiply(distances, sums)?, 2.0)?;
-    // `x` may have more dimensions than `y`, so a negative axis is not that of `y`.
+    // If `x` has more dimensions than `y`, so do the areas. As in NumPy, `axis` then refers to the areas.
     areas.sum(axis)
 }

@@ -47,7 +47,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
     {
         return Err(Error::shape(name, "weights must have one element for each point", &[weights.shape(), sample.shape()]));
     }
-    // Too many cells are an error before the edges take memory.
+    // The number of cells is checked before the edges are allocated.
     let known_count = |bins: &Bins| match bins {
         Bins::Count(count) | Bins::Range(count, ..) => *count,
         Bins::Edges(edges) => edges.size().saturating_sub(1),
@@ -63,7 +63,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         let x = slice_axis(sample, 1, n as isize, n as isize + 1, 1)?.squeeze(1)?;
         let edges = match bins {
             Bins::Edges(edges) => edges.clone(),
-            // As in NumPy, the edges of equal bins in a given range or of no points are float64.
+            // As in NumPy, the edges are float64 if equal bins divide a given range, or if there are no points.
             bins if matches!(bins, Bins::Range(..)) || x.size() == 0 => histogram_bin_edges(&x.astype(DType::F64)?, bins.clone())?,
             bins => histogram_bin_edges(&x, bins.clone())?,
         };

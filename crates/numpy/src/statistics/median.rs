@@ -46,7 +46,8 @@ pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
         _ => stack(&[slice_axis(&part, part.ndim() - 1, 0, half as isize, 1)?.max(-1)?, upper], 0)?,
     };
     let result = match has_nan {
-        // As in NumPy, a complex row with NaN gives its last element in sort order, of which one part may be a number.
+        // As in NumPy, the median of a complex row with NaN is its last element in sort order, whose real or imaginary part may be a
+        // number.
         Some(has_nan) if is_complex => {
             let upper_half = slice_axis(&part, part.ndim() - 1, half as isize, None, 1)?;
             let last = length - half - 1;

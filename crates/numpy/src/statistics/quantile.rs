@@ -121,7 +121,7 @@ impl Probabilities {
         Ok(Probabilities { values, shape: q.shape().to_vec(), dtype: Some(q.dtype()), is_integer: !q.dtype().is_inexact() })
     }
 
-    /// Reads a list of numbers, which has the dtype of the array that NumPy makes of it.
+    /// Reads a list of numbers. The dtype is that of the array to which NumPy converts the list.
     fn from_list(op: &'static str, list: &[Scalar], percent: bool) -> Result<Probabilities> {
         if list.iter().any(|q| matches!(q, Scalar::Complex(_))) {
             return Err(Error::dtype(op, "q must be real", &[DType::C128]));
@@ -172,7 +172,7 @@ fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: 
     let positions: Vec<QuantilePosition> =
         q.values.iter().map(|&p| method.quantile_position(length, p, q.is_integer, |v| q.round_to_dtype(v))).collect();
     let mut wanted: Vec<usize> = positions.iter().flat_map(|p| [p.lower, p.upper]).collect();
-    // The maximum is NaN if the row has a NaN, and costs nothing if the rows are sorted.
+    // The maximum of each row is requested too, because it is NaN if the row has a NaN. It costs nothing if the rows are sorted.
     let can_have_nan = rows.rows.dtype().is_inexact() && length > 0;
     wanted.extend(can_have_nan.then(|| length - 1));
     wanted.sort_unstable();
@@ -329,14 +329,14 @@ fn weighted_quantile(
     let share = divide(&running, &total)?;
     let mut has_no_total = logical_or(logical_not(isfinite(&total)?)?, equal(&total, 0)?)?;
     if rule == NanRule::Omit && a.dtype().is_inexact() {
-        // The first of the sorted elements is NaN only in a row of NaN, which needs no weights.
+        // If the first of the sorted elements is NaN, the row holds only NaN. Such a row needs no valid weights.
         let first = slice_axis(&sorted, sorted.ndim() - 1, 0, 1, 1)?;
         has_no_total = logical_and(has_no_total, logical_not(isnan(first)?)?)?;
     }
     if has_no_total.any(())?.item()?.as_bool() {
         return Err(Error::value(op, "Weights included NaN, inf or were all zero."));
     }
-    // Elements before the first positive weight have share 0. Share -1 makes every quantile skip them, including quantile 0.
+    // `share` is 0 for elements before the first positive weight. The value -1 makes every quantile skip them, including quantile 0.
     let share = where_(equal(&share, 0)?, -1.0, &share)?.eval()?.clone();
     let has_nan = if rule == NanRule::Propagate { rows.has_nan()? } else { None };
     let last = rows.row_length() as i64 - 1;
@@ -354,8 +354,8 @@ fn weighted_quantile(
 /// float64. NaN if any element is NaN.
 ///
 /// Passes over memory: up to three selections, each for two neighbouring order statistics, and a maximum, which is NaN if an element is.
-/// Three selections read each element twice, because the first one splits the elements between the other two. If more selections are
-/// needed, on a GPU if more than one is needed, one sort replaces all passes. `q` is read on the host.
+/// Three selections read each element twice, because the first one splits the elements between the other two. If more than three selections
+/// are needed (on a GPU, more than one), one sort replaces all passes. `q` is read on the host.
 ///
 /// # Errors
 /// Quantiles outside 0 to 1, complex elements, no elements, or axes that are out of bounds or repeated.

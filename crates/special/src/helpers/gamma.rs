@@ -134,7 +134,7 @@ macro_rules! with_gamma {
                     if x > 3e305 {
                         return INFINITY;
                     }
-                    // The last constant is (log(2 pi) - 1) / 2.
+                    // The constant 0.4189... is (log(2 pi) - 1) / 2.
                     let main = (x - 0.5).mul_add(x.ln() - 1.0, 0.418938533204672741780);
                     return main + stirling_remainder(x);
                 }
@@ -178,7 +178,8 @@ macro_rules! with_gamma {
                     return INFINITY;
                 }
                 if x > -2.8 && x < -2.2 {
-                    // The formula of reflection would lose digits near the zeros, which are split into two doubles each.
+                    // The reflection formula would lose digits near the zeros of the function. Each zero is represented by the sum of two
+                    // doubles.
                     let product = ((x + 2.4570247382208006) + 3.7075610815513266e-17) * ((x + 2.7476826467274127) - 9.055340329338315e-17);
                     return -(product * (x + 2.5).polynomial(RECIPROCAL_GAMMA_QUOTIENT_COEFFICIENTS)).ln_1p();
                 }

@@ -109,7 +109,8 @@ macro_rules! with_incomplete_gamma {
                 (a * log1p_minus_x(mu)).exp() * gamma_uniform_tail(a, mu)
             }
 
-            /// Returns the quotient of P(a, x) if `lower`, otherwise Q(a, x), and `a * incomplete_gamma_prefactor(a, x)`, for results near 0.
+            /// Returns P(a, x) (if `lower`) or Q(a, x), divided by `a * incomplete_gamma_prefactor(a, x)`. The quotient does not underflow
+            /// if P or Q is near 0.
             #[helper]
             fn gamma_ratio(a: f64, x: f64, lower: bool) -> f64 {
                 let mu = (x - a) / a;
@@ -223,7 +224,8 @@ macro_rules! with_incomplete_gamma {
                 let mut x = gamma_quantile_start(a, p, q);
                 let lower = p <= 0.5 || a < 0.7 && p < 0.95;
                 let wanted = if lower { p } else { q };
-                // Near the smallest normal number, logarithms keep digits that P and Q lose. For small a, they would lose digits of x.
+                // If P or Q is near the smallest normal number, its logarithm keeps digits that the value loses. For P with a small a, the
+                // logarithm would lose digits of x.
                 let by_logarithms = wanted < 1e-290 && (a >= 10.0 || !lower);
                 for _ in 0..60 {
                     if !(x > 1e-308) {
@@ -243,7 +245,7 @@ macro_rules! with_incomplete_gamma {
                     if lower {
                         next = x * (-step).max(-40.0).min(40.0).exp();
                     } else {
-                        // Q underflows to 0 where x is far too large.
+                        // If x is far too large, Q underflows to 0. Newton's step is then replaced by a halving of x.
                         next = if value == 0.0 { 0.5 * x } else { x + (x * step).max(-0.9 * x).min(10.0 * x + 10.0) };
                     }
                     let change = (next - x).abs();

@@ -18,7 +18,8 @@ macro_rules! with_logarithm {
                 r * (2.0 * square * square.polynomial(ATANH_COEFFICIENTS) - x)
             }
 
-            /// Returns `log(ratio) - difference` for `difference = ratio - 1`. A small ratio has digits that the difference lacks.
+            /// Returns `log(ratio) - difference` for `difference = ratio - 1`. Both are arguments, because the ratio is more accurate near
+            /// 0, and the difference is more accurate if the ratio is near 1.
             #[helper]
             fn log_minus_difference(ratio: f64, difference: f64) -> f64 {
                 if ratio < 0.5 { ratio.ln() - difference } else { log1p_minus_x(difference) }

@@ -81,7 +81,7 @@ macro_rules! with_zeta {
                         break;
                     }
                     sum = sum + power;
-                    // The integral of the other terms is an upper bound of their sum.
+                    // The sum of the remaining terms is at most their integral, `power * (q + k) / (s - 1)`.
                     if power * (q + k) < 1e-18 * (s - 1.0) * sum {
                         return sum;
                     }
@@ -108,14 +108,14 @@ macro_rules! with_zeta {
             #[helper]
             fn hurwitz_positive(s: f64, q: f64) -> f64 {
                 if q > 1e100 {
-                    // The first term of the Euler-Maclaurin formula. The others are below its rounding error.
+                    // The first term of the Euler-Maclaurin formula. The other terms are smaller than the rounding error of this term.
                     return q.powf(1.0 - s) / (s - 1.0);
                 }
                 let power = q.powf(-s);
                 if power > 1e-290 {
                     return power * hurwitz_scaled(s, q);
                 }
-                // The power can underflow where its product with the sum does not.
+                // `q^-s` may underflow although the result does not, so the sum is multiplied twice by the square root of the power.
                 let half = q.powf(-0.5 * s);
                 half * (half * hurwitz_scaled(s, q))
             }
@@ -145,7 +145,7 @@ macro_rules! with_zeta {
                 let fraction = q - q.floor();
                 let rest = q.ceil() - q;
                 if fraction == rest && parity_sign(s) < 0.0 {
-                    // Each term with q + k < 0 cancels another one.
+                    // Each term with q + k < 0 cancels the term of equal magnitude with q + k > 0.
                     return hurwitz_positive(s, 1.0 - q);
                 }
                 let left = hurwitz_positive(s, rest) - hurwitz_positive(s, 1.0 - q);

@@ -27,7 +27,7 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
         const f64 none = z.im - z.im;
         return z.re > 0 ? c128(z.re, copysign(none, z.im)) : c128(fabs(none), copysign(z.re, z.im));
     }
-    // `z` is scaled by a power of 4, so that |re| + |z| does not overflow and subnormals lose no digits.
+    // `z` is scaled by a power of 4, so that |z.re| + |z| does not overflow and subnormal numbers lose no digits.
     f64 scale = 1, back = 1;
     const f64 size = fmax(fabs(z.re), fabs(z.im));
     if (size > 0x1p1020) { scale = 0x1p-4; back = 0x1p2; }
@@ -152,7 +152,8 @@ __device__ inline c128 sin(c128 z) { return exchanged(sinh(exchanged(z))); }
 __device__ inline c128 cos(c128 z) { return cosh(times_i(z)); }
 __device__ inline c128 tan(c128 z) { return exchanged(tanh(exchanged(z))); }
 
-// Largest parts for which the square roots in asin and acos have a finite product.
+// Largest real or imaginary part of an argument of asin and acos. With larger parts, the product of the square roots in their formulas
+// could overflow.
 constexpr f64 MAX_UNSCALED_PART = 0x1p1021;
 __device__ inline bool is_large(c128 z) { return fabs(z.re) > MAX_UNSCALED_PART || fabs(z.im) > MAX_UNSCALED_PART; }
 // Returns log |2 z| without overflow.
@@ -193,14 +194,14 @@ __device__ inline c128 acosh(c128 z) {
 __device__ inline c128 atan(c128 z) { return exchanged(atanh(exchanged(z))); }
 __device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
 
-// The product of Annex G of C99: where both parts of the plain product are NaN although a factor or a partial product is infinite, the result
-// is infinite.
+// The product of Annex G of C99: where both parts of the plain product are NaN although a factor or a partial product is infinite, the
+// result is infinite.
 __device__ inline c128 multiply_with_infinities(c128 a, c128 b) {
     const c128 product = multiply(a, b);
     if (!(isnan(product.re) && isnan(product.im))) return product;
     const bool of_a = isinf(a), of_b = isinf(b);
     if (!of_a && !of_b && !isinf(a.re * b.re) && !isinf(a.im * b.im) && !isinf(a.re * b.im) && !isinf(a.im * b.re)) return product;
-    // The direction of an infinite factor; other factors without NaN.
+    // Replaces an infinite factor by its direction (parts 0 and 1, with signs), and NaN in any other factor by 0.
     auto part = [](f64 x, bool infinite) { return infinite ? copysign(isinf(x) ? 1.0 : 0.0, x) : isnan(x) ? copysign(0.0, x) : x; };
     const c128 p = multiply(c128(part(a.re, of_a), part(a.im, of_a)), c128(part(b.re, of_b), part(b.im, of_b)));
     return c128(infinity() * p.re, infinity() * p.im);

@@ -3,7 +3,8 @@
 
 namespace cuprum {
 
-// The last index out of bounds that a thread has found, and the number of the program's step that used the index. Step 0 means none.
+// The last index out of bounds that a thread has found, and the number of the program step that used the index. Step 0 means that
+// no index was out of bounds.
 struct BadIndex {
     u32 step;
     i64 index;

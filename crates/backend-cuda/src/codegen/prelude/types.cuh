@@ -60,7 +60,7 @@ struct bf16 {
     // The double is first rounded to float by "round to odd", which keeps inexactness in the last bit. The final rounding to bf16
     // is then correct.
     __device__ explicit bf16(f64 x) : bf16(round_to_odd(x)) {}
-    // Integers that float does not hold are rounded to odd in the same way.
+    // Integers that float does not represent exactly are also rounded to odd first.
     template <class Int> __device__ static bf16 from_wide_int(Int x) {
         f32 toward_zero;
         if constexpr (is_same<Int, i32>) toward_zero = __int2float_rz(x);

@@ -63,7 +63,8 @@ impl ErrorWord {
         if code == 0 || code == BEING_WRITTEN_CODE {
             return None;
         }
-        // SAFETY: `host` points to four aligned u64. A kernel sets a final code only after the other fields.
+        // SAFETY: `host` points to four aligned u64 that are never freed. A kernel sets a final code only after it has written the other
+        // fields, so all fields are complete.
         let [_, op, value, length] = unsafe { self.host.read_volatile() };
         self.clear_word();
         Some(ReportedFault { code, op, value: value.cast_signed(), length })
@@ -167,7 +168,8 @@ impl LaunchErrorWord {
 
 impl Drop for LaunchErrorWord {
     fn drop(&mut self) {
-        // A ledger or a graph holds a reference until the launch has ended, so no kernel uses the error word any more.
+        // A ledger or a graph holds a reference until the launch has ended. So when the last reference is dropped, no kernel uses the error
+        // word any more.
         self.word.clear_word();
         lock(&self.free.0).push(self.word);
     }

@@ -27,8 +27,8 @@ struct LedgerState {
 }
 
 impl LaunchLedger {
-    /// Adds the launch on `stream` whose faults `error_word` contains. Replaces an earlier launch with the same error word, which is a
-    /// launch of the same graph.
+    /// Adds a launch on `stream` whose kernels report faults in `error_word`. Replaces an earlier launch with the same error word, which is
+    /// a launch of the same graph.
     pub(super) fn add_launch(&self, stream: u32, error_word: &Arc<LaunchErrorWord>) {
         let mut state = lock(&self.0);
         state.unchecked.retain(|(_, other)| !Arc::ptr_eq(other, error_word));

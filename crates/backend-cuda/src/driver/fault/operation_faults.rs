@@ -12,8 +12,8 @@ use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::error::Result;
 
-/// Runs `operation` with an error word of its own. Operations that run afterwards do not depend on the error word, even if `operation`
-/// fails after a launch, and its own launches do not depend on the error word of an enclosing operation.
+/// Runs `operation` with an error word of its own. Operations that run afterwards do not depend on this error word, even if `operation`
+/// fails after a launch. The launches of `operation` do not depend on the error word of an enclosing operation.
 #[inline]
 pub fn with_own_error_word<R>(operation: impl FnOnce() -> R) -> R {
     let enclosing = PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten();

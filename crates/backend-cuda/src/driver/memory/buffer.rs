@@ -175,8 +175,8 @@ impl DeviceBuffer {
         }
     }
 
-    /// Orders an access by captured work, or an access to memory that a graph owns. Within one capture, the stream of the capture orders
-    /// the work.
+    /// Orders an access by captured work, or an access to memory that a graph owns. Within one capture, the stream of the capture already
+    /// orders the accesses.
     #[cold]
     fn order_access_with_graph(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {

@@ -46,8 +46,8 @@ pub(super) fn limit_bytes(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
-/// An event of any type that implements [`Fence`], after the last use of a block on another stream. The block is reused once the device has
-/// passed the event.
+/// An event of any type that implements [`Fence`], recorded after the last use of a block on another stream. The block is reused once the
+/// device has passed the event.
 pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
 
 /// The device memory allocator of one context.

@@ -17,7 +17,7 @@ use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Minimum total size, in bytes, of free blocks in the pool for which returning them to the device is worth the cost.
+/// Minimum total size of the pool's free blocks, in bytes, at which their return to the device is worth the cost.
 const MIN_RETURNED_BYTES: usize = 64 << 20;
 
 /// Returns whether the pool must return its free blocks to the device, because it keeps more memory than is free for other programs.

@@ -69,13 +69,13 @@ pub struct Gemm {
     pub k: i64,
     /// The factor alpha of the product: real and imaginary part.
     pub alpha: (f64, f64),
-    /// Device address of the first A.
+    /// Device address of the matrix A of the first product.
     pub a: u64,
     /// Leading dimension of A as stored, in elements.
     pub lda: i64,
     /// Distance between the matrices A of consecutive products, in elements.
     pub stride_a: i64,
-    /// Device address of the first B.
+    /// Device address of the matrix B of the first product.
     pub b: u64,
     /// Leading dimension of B as stored, in elements.
     pub ldb: i64,
@@ -83,7 +83,7 @@ pub struct Gemm {
     pub stride_b: i64,
     /// The factor beta of the previous C: real and imaginary part. If beta is (0, 0), C is not read.
     pub beta: (f64, f64),
-    /// Device address of the first C.
+    /// Device address of the matrix C of the first product.
     pub c: u64,
     /// Leading dimension of C, in elements.
     pub ldc: i64,

@@ -147,7 +147,7 @@ pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
 /// Loads cuFFT, unless it is loaded.
 ///
 /// # Errors
-/// [`CudaError::Missing`] with the reason.
+/// [`CudaError::Missing`] if cuFFT cannot be loaded, with the reason.
 pub fn load(context: &Context) -> Result<()> {
     CufftApi::shared_functions(context.driver_version().0).map(|_| ())
 }
@@ -326,7 +326,7 @@ impl Drop for Plan {
     /// captured graph uses the plan, the plan is leaked.
     fn drop(&mut self) {
         let is_needed = self.is_in_graph.load(Ordering::Relaxed) || self.context.is_capturing();
-        // The next call that reports errors reports a fault of a kernel, which this wait does not.
+        // This wait does not report faults of kernels. The next call that reports errors reports them.
         if is_needed || !self.context.synchronize_quietly() || self.context.bind().is_err() {
             return;
         }

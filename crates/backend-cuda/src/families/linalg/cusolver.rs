@@ -41,7 +41,7 @@ pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
 /// Loads cuSOLVER, unless it is loaded.
 ///
 /// # Errors
-/// [`CudaError::Missing`] with the reason.
+/// [`CudaError::Missing`] if cuSOLVER cannot be loaded, with the reason.
 pub fn load(context: &'static Context) -> Result<()> {
     CusolverApi::shared_functions(context).map(|_| ())
 }
@@ -65,7 +65,7 @@ struct SolverHandle {
 // SAFETY: cuSOLVER allows a handle to move between threads, and the mutex around the handle serialises its use.
 unsafe impl Send for SolverHandle {}
 
-/// The handles of a device by stream number. The handles are never closed, except if their creation fails in a later step.
+/// The handles of a device by stream number. A handle is never closed, unless a later step of its creation fails.
 #[derive(Default)]
 struct Handles(Mutex<BTreeMap<u32, &'static Mutex<SolverHandle>>>);
 
@@ -116,7 +116,7 @@ struct Workspace {
 
 /// Host memory to which only cuSOLVER writes.
 struct HostWorkspace {
-    /// A vector without elements, whose capacity is the memory.
+    /// An empty vector whose capacity is the workspace.
     memory: Vec<u64>,
     address: usize,
 }
@@ -451,7 +451,7 @@ impl Routines {
     /// Queues [`Routines::hermitian_eigen`] for `count` contiguous matrices. Writes one integer for each matrix to `info`.
     ///
     /// # Errors
-    /// This version of cuSOLVER has no such routine ([`Routines::has_hermitian_batches`]).
+    /// [`CudaError::Missing`] if the loaded cuSOLVER has no such routine ([`Routines::has_hermitian_batches`]).
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`], for all matrices.
@@ -568,7 +568,7 @@ impl Routines {
     /// n), which have the type of `a`. Eigenvectors of a real matrix are packed into real columns as in LAPACK's `geev`. Overwrites `a`.
     ///
     /// # Errors
-    /// This version of cuSOLVER has no such routine.
+    /// [`CudaError::Missing`] if the loaded cuSOLVER has no such routine.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`].

@@ -30,7 +30,7 @@ static SOURCE: KernelSource = KernelSource {
 };
 
 /// Largest ratio of single- to double-precision throughput at which singular values of float32 and complex64 matrices are computed in
-/// double precision. On such devices double precision is not slower, and fewer matrices are found singular
+/// double precision. On such devices double precision is not slower, and cuSOLVER treats fewer matrices as singular
 /// (`docs/notes/linear-algebra.md`).
 const MAX_RATIO_FOR_DOUBLE_PRECISION: u32 = 2;
 /// Maximum extent of Hermitian matrices that cuSOLVER decomposes as a batch, in one call.
@@ -277,7 +277,7 @@ impl LibraryCall<'_> {
         let tiles = n.div_ceil(TILE_SIDE);
         let mut args = Args::new();
         args.push(&to).push(&factors).push(&self.problem.count).push(&n);
-        // One block for each tile.
+        // One block for each tile of the output.
         self.launch("store_lower_triangle", tiles * tiles * DEFAULT_THREADS as usize, self.problem.count, &mut args)
     }
 

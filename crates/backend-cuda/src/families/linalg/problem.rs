@@ -34,7 +34,8 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// Maximum number of elements of a matrix. Loops over a matrix in steps of a team's threads, at most [`MAX_TEAM_SIZE`], count with i32.
+    /// Maximum number of elements of a matrix. Kernels loop over the elements with an i32 index, which grows by the number of threads of a
+    /// team (at most [`MAX_TEAM_SIZE`]) and must not overflow.
     const MAX_ELEMENTS: i32 = i32::MAX - MAX_TEAM_SIZE;
 
     /// Returns the problem of `call`, or `None` if `max(m, n)^2` or `n * k` exceeds [`Problem::MAX_ELEMENTS`].

@@ -152,7 +152,8 @@ pub fn compile_check_sources() -> Vec<(String, String)> {
         tasks.into_iter().enumerate().flat_map(|(n, task)| dtypes.into_iter().enumerate().map(move |(d, dtype)| (n + d, task, dtype)));
     let listed = all.flat_map(|(turn, task, dtype)| {
         let operation = Operation::new(task);
-        // Each operation and dtype is compiled for teams of one thread, and for one of the other kinds of teams in turn.
+        // Each combination of operation and dtype is compiled for teams of one thread, and for one other kind of team. The other kinds take
+        // turns.
         [teams[0], teams[1 + turn % 3]].into_iter().filter_map(move |(team, in_shared)| {
             let problem = Problem { task, dtype, count: 1, m: 3, n: 3, k: 2 };
             Some(KernelVariant::new(&problem, operation?, team, in_shared).with_defines(|defines| SOURCE.named_source(defines)))
@@ -213,8 +214,8 @@ impl Launch {
         args.push(&self.arena).push(&fault).push(&code).push(&op);
         let threads = if self.variant.team == 1 { THREADS_PER_BLOCK } else { self.variant.team };
         // SAFETY: the arguments match `decompose`. The inputs hold the `count` matrices of `problem` in C order, and the outputs have the
-        // shapes that the core crate specifies for the task. A block has `arena` bytes of shared memory or workspace. A team of one thread
-        // declares its own array.
+        // shapes that the core crate specifies for the task. A block has `arena` bytes of shared memory or workspace, except that a team of
+        // one thread declares a local array instead.
         unsafe { function.launch([self.blocks, 1, 1], [threads, 1, 1], shared, args.pointers()) }
     }
 }

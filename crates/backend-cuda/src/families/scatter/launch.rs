@@ -30,8 +30,8 @@ static COMBINE_SOURCE: KernelSource = KernelSource {
     ),
 };
 
-/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, every combination and
-/// dtype.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every item size, and every combination
+/// with every dtype.
 pub(super) fn compile_check_sources() -> Vec<(String, String)> {
     let stores = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let stores = stores.map(|(item, index, wide, rank)| {
@@ -143,8 +143,8 @@ impl ScatterLaunch {
     /// Queues kernels that find, for each row, the last of the `count` indices that selects the row. The kernels set `owners[row]` to the
     /// position of this index plus 1.
     pub fn queue_last_index_search(&self, owners: &CudaBuffer, count: usize) -> crate::Result<()> {
-        // The two kernels of the search are compiled with the macros of the store kernel, so that all three share one entry of the disk
-        // cache.
+        // The two kernels that find the indices are compiled with the macros of the kernel that stores the values, so that all three
+        // kernels share one entry of the disk cache.
         let rank = self.scatter.dims.len().to_string();
         let defines = self.store_defines(&rank);
         let owners = owners.pointer();

@@ -23,7 +23,8 @@ static SOURCE: KernelSource = KernelSource {
 
 /// Number of bytes of a `Range` of scatter_sum.cu, rounded up to the alignment of a copy.
 const RANGE_BYTES: usize = 16;
-/// Items per thread of the kernels that end early, or that write one number per warp. Fewer would take longer to start than to run.
+/// Number of items per thread of the kernels that may return early, or that write at most one number per warp. With fewer items, starting
+/// the threads would take longer than their work.
 const ITEMS_PER_READER: usize = 16;
 
 /// Returns names and sources of the kernels, for compile checks without a device. The list covers every dtype.
@@ -49,7 +50,8 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let (real, elements) = (dtype.real(), region.size());
     let parts = elements.saturating_mul(dtype.itemsize() / real.itemsize());
     let words = parts.saturating_mul(2);
-    // The range of the exponents of all values, then the exponents of each part.
+    // The memory holds a `Range` (the range of the exponents of all values), then an exponent for each real or imaginary part of each
+    // element of the target.
     let exponent_memory = device::allocate(call, parts.saturating_mul(4).saturating_add(RANGE_BYTES))?;
     let sum_memory = device::allocate(call, words.saturating_mul(8))?;
     let context = target.context;
@@ -58,7 +60,7 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let (range, sums) = (exponent_memory.pointer(), sum_memory.pointer());
     let (exponents, rests) = (range + RANGE_BYTES as u64, sums + 8 * parts as u64);
 
-    // The rows of the target.
+    // The loop over all elements of the target's rows.
     let contiguous = Layout::contiguous(region.shape())?;
     let LoopPlan { dims, strides, .. } = LoopPlan::new(&[region, &contiguous]);
     let strides = [&strides[0][..], &strides[1][..]];
@@ -67,7 +69,7 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
     let defines_of_rows = defines(dtype, ctype(target.index_dtype), wide, &rank);
     let out = target.scatter.addresses[1];
 
-    // The loop over the values, whose targets are the exponents and sums.
+    // The loop over the values. Its kernels first write to the exponents, then to the sums.
     let addresses = [target.scatter.addresses[0], exponents];
     let mut values_loop = plan_scatter(values, &contiguous, ScatterRows::Indexed, count, addresses, false)?;
     let (value_count, value_axes) = (values_loop.count(), values_loop.packed_axes());
@@ -81,14 +83,14 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
         let find_range = SOURCE.kernel(context, "scatter_find_range", &defines_of_values)?;
         let mut args = Args::new();
         args.push(&range).push(&values_loop.addresses[0]).push(&value_count).push_bytes(&value_axes);
-        // SAFETY: the arguments match scatter_find_range. A 32-bit number of values is the lower half of `value_count`. The axes stay
-        // inside the values.
+        // SAFETY: the arguments match scatter_find_range. For a 32-bit number of values, the driver reads the low half of `value_count`.
+        // The axes stay inside the values.
         unsafe { find_range.launch(reader_grid(value_count), threads, 0, args.pointers())? };
         let find_zeros = SOURCE.kernel(context, "scatter_find_negative_zeros", &defines_of_rows)?;
         let mut args = Args::new();
         args.push(&range).push(&out).push(&elements).push_bytes(&row_axes);
-        // SAFETY: the arguments match scatter_find_negative_zeros. A 32-bit number of elements is the lower half of `elements`. The axes
-        // stay inside the region of the target.
+        // SAFETY: the arguments match scatter_find_negative_zeros. For a 32-bit number of elements, the driver reads the low half of
+        // `elements`. The axes stay inside the region of the target.
         unsafe { find_zeros.launch(reader_grid(elements), threads, 0, args.pointers())? };
 
         let find_exponents = SOURCE.kernel(context, "scatter_exponents", &defines_of_values)?;
@@ -104,7 +106,8 @@ pub(super) fn queue_sum(call: &Call, target: &ScatterLaunch, values: &StoredArra
         let store = SOURCE.kernel(context, "scatter_store_sums", &defines_of_rows)?;
         let mut args = Args::new();
         args.push(&out).push(&exponents).push(&sums).push(&rests).push(&elements).push(&range).push(&bits).push_bytes(&row_axes);
-        // SAFETY: the arguments match scatter_store_sums, with the number of elements and axes of scatter_find_negative_zeros.
+        // SAFETY: the arguments match scatter_store_sums. The number of elements and the axes are those that scatter_find_negative_zeros
+        // takes above.
         unsafe { store.launch(kernel::grid_for_items(elements as u64, DEFAULT_THREADS), threads, 0, args.pointers()) }
     };
     queue_passes().with_call_context(call)

@@ -44,8 +44,8 @@ fn with_defines<R>(tile: SortTile, dtype: DType, indices: bool, use_defines: imp
     use_defines(&[("ELEMENT", element_type(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device. Each dtype has one tile size
-/// and one kind of output: indices for every other dtype, values for the rest.
+/// Returns names and sources of the kernels, for compile checks without a device. The list has one tile size for each dtype. The output is
+/// alternately indices and values.
 pub(super) fn compile_check_sources() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let indices = n % 2 == 0;

@@ -19,18 +19,18 @@ static PRODUCT_SOURCE: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/sparse.cuh"), include_str!("../../kernels/sparse_product.cu")),
 };
 
-/// Number of 64-bit numbers of the struct `Counters` in sparse_product.cu, and the indices of its fields.
+/// Number of 64-bit fields of the struct `Counters` in sparse_product.cu. The constants `*_COUNTER` and `*_COUNTERS` are indices of fields.
 const COUNTER_WORDS: usize = 8;
 const TOTAL_COUNTER: usize = 0;
 const LARGE_ROWS_COUNTER: usize = 1;
 const HAS_CLASS_COUNTERS: usize = 4;
-/// Classes of rows by their number of products, as in sparse_product.cu.
+/// Classes of rows (small and medium) by their number of products, as in sparse_product.cu.
 const SMALL_ROW_CLASS: usize = 1;
 const MEDIUM_ROW_CLASS: usize = 2;
-/// Number of hash table entries of a small and of a medium row, as in sparse_product.cu.
+/// Number of hash table entries for a row of the class small, and of the class medium, as in sparse_product.cu.
 const SMALL_TABLE_ENTRIES: usize = 256;
 const MEDIUM_TABLE_ENTRIES: usize = 1024;
-/// Maximum memory for the columns of large rows, in bytes, unless a single block needs more.
+/// Maximum size of [`LargeRows`] in device memory, in bytes, unless a single block needs more.
 const MAX_LARGE_ROW_BYTES: usize = 256 << 20;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
@@ -45,8 +45,8 @@ fn matrix_argument([indptr, indices, values]: [&StoredArray; 3], columns: usize)
     Ok([addresses[0], addresses[1], addresses[2], rows as u64, columns as u64, indices.layout().size() as u64])
 }
 
-/// Returns the number of threads of a block of the kernel that computes rows with hash tables of `entries` entries, whose sums have
-/// `sum_bytes` bytes: as in sparse_product.cu, the tables of its warps fit in 48 KiB.
+/// Returns the number of threads per block of the kernel that computes rows with one hash table per warp. As in sparse_product.cu, the
+/// tables of a block fit in 48 KiB. A table has `entries` entries, each with a column number and a sum of `sum_bytes` bytes.
 fn table_threads(entries: usize, sum_bytes: usize) -> u32 {
     let fits = |warps: &u32| *warps as usize * entries * (size_of::<i32>() + sum_bytes) <= 48 << 10;
     32 * [8, 4, 2].into_iter().find(fits).unwrap_or(1)
@@ -93,7 +93,8 @@ struct Product<'a> {
     index: DType,
 }
 
-/// Memory with one set of columns for each block that computes large rows.
+/// Device memory for the computation of large rows, which have too many products for a hash table in shared memory. Each block that
+/// computes such rows has a bit and a sum for each column of the result.
 struct LargeRows {
     blocks: u32,
     /// A bit per block and column, all 0.
@@ -144,7 +145,7 @@ impl Product<'_> {
         let found = self.read_counters(&counters)?;
         let has_class = |class: usize| found[HAS_CLASS_COUNTERS + class] != 0;
 
-        // The read has returned the error word, which other launches may use.
+        // The read of the counters ends the validity of the earlier error word, so the next kernels get another one.
         let fault = context.fault_pointer().with_call_context(call)?;
         let by_table = [("small", SMALL_ROW_CLASS, SMALL_TABLE_ENTRIES), ("medium", MEDIUM_ROW_CLASS, MEDIUM_TABLE_ENTRIES)]
             .into_iter()
@@ -191,7 +192,7 @@ impl Product<'_> {
         self.dtype.itemsize().max(size_of::<u32>())
     }
 
-    /// Allocates the memory for `count` large rows; `None` if there are none.
+    /// Allocates the memory with which blocks compute `count` large rows. Returns `None` if `count` is 0.
     fn allocate_large_rows(&self, count: u64) -> Result<Option<LargeRows>> {
         if count == 0 {
             return Ok(None);

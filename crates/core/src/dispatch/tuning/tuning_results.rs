@@ -166,7 +166,7 @@ impl DeviceTuningTable {
         }
         io_failure(Point::FileOpen)?;
         let mut builder = tempfile::Builder::new();
-        // Without this mode, tempfile creates files that only their owner can read. Users can share a cache.
+        // By default tempfile creates files that only their owner can read. With this mode, several users can share a cache folder.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut temporary = builder.tempfile_in(folder)?;

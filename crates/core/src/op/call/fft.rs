@@ -12,7 +12,7 @@ use crate::program::Program;
 ///
 /// Along an axis of length n, `X[k]` is the sum of `x[j] * exp(-2 * pi * i * j * k / n)`, with a positive exponent if `inverse`. If the
 /// length of the transform along an axis exceeds the extent, the values are padded with zeros at the end. The output is in C order. Along
-/// `axes` its extents are `lengths`, except as [`FftKind`] states, and along other axes those of `shape`.
+/// `axes` its extents are `lengths`, except as [`FftKind`] states. Along other axes its extents are the extents of `shape`.
 #[derive(Clone, Copy)]
 pub struct Fft<'a> {
     /// The program that computes the values, in float32, float64, complex64 or complex128. Its inputs are broadcast to `shape`.

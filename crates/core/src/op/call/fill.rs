@@ -7,7 +7,7 @@ use crate::scalar::Scalar;
 /// Values computed without inputs, in the output's dtype. Elements are numbered in C order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
-    /// Undefined contents (`empty`). The kernel writes zeros unless uninitialized memory is safe to read.
+    /// Undefined contents (`empty`). The kernel writes zeros unless reading uninitialized memory is safe on the device and for the dtype.
     Undefined,
     /// One value (`full`, `zeros`, `ones`).
     Constant(Scalar),
@@ -33,7 +33,7 @@ pub enum Fill {
     },
     /// 1 where column = row + k of a 2-D output, else 0 (`eye`).
     Eye {
-        /// Offset of the diagonal; positive is above the main one.
+        /// Offset of the diagonal from the main diagonal; positive if it is above.
         k: i64,
     },
 }

@@ -19,7 +19,7 @@ pub struct Random {
     pub first_block: u64,
     /// Number of the random stream, which is the fourth word of the Philox counter. Each jump of a generator increases the number by 1.
     pub stream: u32,
-    /// The distribution of the numbers.
+    /// The distribution of the random numbers.
     pub distribution: Distribution,
 }
 
@@ -32,8 +32,8 @@ pub enum Distribution {
     ///
     /// In float64, `u` is `((w_lo | w_hi << 32) >> 11) * 2^-53`. A Philox block gives two elements, from (w0, w1) and (w2, w3).
     ///
-    /// In the other dtypes, `u` is `(w >> (32 - d)) * 2^-d`, where `d` is the number of digits of the dtype: 24 for float32, 11 for
-    /// float16, 8 for bfloat16. A Philox block gives four elements.
+    /// In the other dtypes, `u` is `(w >> (32 - d)) * 2^-d`, where `d` is the number of significand bits of the dtype: 24 for float32, 11
+    /// for float16, 8 for bfloat16. A Philox block gives four elements.
     Uniform(UniformScaling),
     /// Normal numbers by the Box-Muller transform, which computes two elements from a pair of uniform numbers (first, second).
     ///
@@ -48,9 +48,9 @@ pub enum Distribution {
     },
     /// Integers `low` plus the whole part of `w * span`, where `w` is a random number in [0, 1). A `span` of 0 means 2^64.
     ///
-    /// A Philox block gives the first 64 binary digits of two numbers `w`, from (w0, w1) and (w2, w3), low word first. They are all digits
-    /// for spans up to 2^32. For larger spans, the same words of block `b +` [`Distribution::LOW_DIGITS_BLOCK`] give 64 further digits, so
-    /// that the probabilities of all integers agree to a relative 2^-64.
+    /// A Philox block gives the first 64 binary digits of two numbers `w`, from (w0, w1) and (w2, w3), low word first. For spans up to
+    /// 2^32, the numbers have no further digits. For larger spans, the same words of block `b +` [`Distribution::LOW_DIGITS_BLOCK`] give 64
+    /// further digits, so that the probabilities of all integers agree to a relative 2^-64.
     Integers {
         /// Smallest value.
         low: i128,
@@ -65,7 +65,7 @@ pub enum Distribution {
     Sampled {
         /// The distribution.
         sampler: Sampler,
-        /// The parameters of a call without inputs.
+        /// The parameters of the distribution, for a call without inputs.
         parameters: [f64; 3],
     },
 }
@@ -129,7 +129,7 @@ pub struct UniformScaling {
     pub low: f64,
     /// Length of the range, divided by `factor`.
     pub span: f64,
-    /// 1, or 2 if the length of the range overflows.
+    /// Factor by which the range is divided and the numbers are multiplied: 1, or 2 if the length of the range overflows.
     pub factor: f64,
     /// Largest number of the dtype below the upper end, or the lower end if the range is empty or reversed. Excludes numbers that
     /// rounding moves to the upper end.
@@ -170,7 +170,8 @@ fn next_smaller_16_bit_float(bits: u16) -> u16 {
 }
 
 impl Distribution {
-    /// Distance from a Philox block of [`Distribution::Integers`] to the block with the last 64 digits of the same numbers.
+    /// Distance from a Philox block of [`Distribution::Integers`], which holds the first 64 binary digits of two random numbers, to the
+    /// block with the last 64 digits of the same numbers.
     pub const LOW_DIGITS_BLOCK: u64 = 1 << 63;
 
     /// Returns whether a range of `span` integers needs random numbers of 128 bits; see [`Distribution::Integers`].
@@ -190,7 +191,7 @@ impl Distribution {
 
     /// Returns the mask of the leading bits of a 32-bit random word that make a uniform number of `dtype`, which is not float64.
     ///
-    /// The mask has as many bits as the dtype has digits, so that the conversion of the masked word is exact.
+    /// The mask has as many bits as the significand of the dtype, so that the conversion of the masked word is exact.
     pub fn uniform_word_mask(dtype: DType) -> u32 {
         match dtype {
             DType::F16 => !0 << (32 - f16::MANTISSA_DIGITS),

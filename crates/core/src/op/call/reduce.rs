@@ -21,7 +21,7 @@ pub struct Reduce<'a> {
     pub program: &'a Program,
     /// Definition of the reduction: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
-    /// The reduced axes, as indices into the loop shape. The plan has other axes, since it merges adjacent ones.
+    /// The reduced axes, as indices into the loop shape. The axes of `plan` differ from these, since the plan merges adjacent axes.
     pub axes: &'a [usize],
     /// The loops over kept and over reduced axes, both with merged axes.
     pub plan: &'a ReducePlan,

@@ -24,7 +24,8 @@ pub trait Request {
         false
     }
 
-    /// Returns the parameters with which a fallback computes the request by other operations. Returns `None` if the inputs suffice.
+    /// Returns the parameters of the composition of other operations that computes the request if every kernel declines. Returns `None` if
+    /// the composition needs only the inputs.
     fn parameters(&self) -> Option<&Parameters> {
         None
     }
@@ -34,7 +35,7 @@ pub trait Request {
         false
     }
 
-    /// Returns the capability that the request itself needs, in addition to those of the operation and the program.
+    /// Returns the capability that the request itself needs, in addition to the capabilities that the operation and the program need.
     fn capability(&self) -> Option<Capability> {
         None
     }
@@ -44,10 +45,11 @@ pub trait Request {
         String::new()
     }
 
-    /// Adds to `signature` the extents and strides that distinguish calls of this family. By default, adds those of all layouts.
+    /// Adds to `signature` the extents and strides that distinguish calls of this family. By default, adds the extents and strides of all
+    /// layouts.
     ///
     /// # Errors
-    /// A setting that cannot be read.
+    /// [`Error::Setting`](crate::Error::Setting) if a setting that the signature includes is invalid.
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_layouts(inputs, outputs);
         Ok(())

@@ -16,8 +16,8 @@ use crate::op::{Capability, Family, Op};
 /// second input holds the values, in the dtype of the target.
 #[derive(Clone, Copy)]
 pub struct Scatter<'a> {
-    /// A view of the target's buffer with at least one axis. Only the first axis may have a negative stride. Distinct pairs of a valid
-    /// index and a position within the row address distinct elements.
+    /// A view of the target's buffer with at least one axis. Only the first axis may have a negative stride. Different indices of the
+    /// region address different elements of the buffer.
     pub region: &'a Layout,
     /// The elementwise operation that computes the new element from the old one and the value. `None` stores the value.
     pub combine: Option<Op>,

@@ -7,7 +7,8 @@ use crate::program::Program;
 /// The elements at which a condition is true, in C order.
 ///
 /// `program` (one bool result) computes the condition. With `values`, the last input of the call holds the values to select from, and the
-/// other inputs are those of the program. All inputs are 1-D with stride 1. Inputs of the program may have stride 0 for a repeated element.
+/// other inputs are the inputs of the program. All inputs are 1-D with stride 1. Inputs of the program may have stride 0 for a repeated
+/// element.
 ///
 /// Outputs are the selected values if `values`, then their int64 indices if `indices`. The [`OutputSpec`](crate::OutputSpec)s have the
 /// maximum length. The kernel returns arrays of the actual length ([`Call::done_with_length`](crate::Call::done_with_length)).

@@ -21,7 +21,8 @@ pub enum Sparse {
     /// The product with a dense array: inputs `indptr`, `indices`, `values` and `b`, which is (columns) or (columns, k). The output is
     /// (rows) or (rows, k).
     Multiply,
-    /// The product of two matrices: inputs `indptr`, `indices`, `values` of the first matrix, and those of the second one.
+    /// The product of two matrices: inputs `indptr`, `indices`, `values` of the first matrix, then the same three arrays of the second
+    /// matrix.
     ///
     /// The outputs are `indptr` (rows + 1), `indices` and `values` of the product. The output specifications of `indices` and `values` have
     /// extent 0, because the kernel determines the length. The columns of each row ascend, and each column occurs once.
@@ -63,7 +64,7 @@ impl Request for Sparse {
     }
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_value(std::mem::discriminant(self));
-        // The mean number of elements per row decides between kernels.
+        // The signature includes the mean number of elements per row, because the fastest kernel depends on it.
         if let [indptr, indices, ..] = inputs {
             signature.add_axes(&[indices.size() / indptr.size().max(1)], &[[]]);
         }

@@ -23,8 +23,8 @@ impl TuningSignature {
         value.hash(&mut self.0);
     }
 
-    /// Adds the number of bits of each extent, and the class (0, 1 or other) of each stride. Extents between the same two powers of two are
-    /// not distinguished.
+    /// Adds to the hash the number of bits of each extent, and the class (0, 1 or other) of each stride. Extents between the same two
+    /// powers of two are not distinguished.
     pub fn add_axes(&mut self, extents: &[usize], strides: &[impl AsRef<[isize]>]) {
         self.add_value(extents.len());
         extents.iter().for_each(|&n| self.add_value(usize::BITS - n.leading_zeros()));
@@ -32,19 +32,19 @@ impl TuningSignature {
         strides.iter().flat_map(|s| s.as_ref()).for_each(|&s| self.add_value(class(s)));
     }
 
-    /// Adds the layouts of all inputs and outputs.
+    /// Adds the layouts of all inputs and outputs to the hash.
     pub fn add_layouts(&mut self, inputs: &[StoredArray], outputs: &[OutputSpec]) {
         let mut layout = |l: &Layout| self.add_axes(l.shape(), &[l.strides()]);
         inputs.iter().for_each(|a| layout(a.layout()));
         outputs.iter().for_each(|o| layout(&o.layout));
     }
 
-    /// Adds an operation. Operations of other crates share one index, so their names are hashed instead.
+    /// Adds an operation to the hash. Operations of other crates share one index, so their names are hashed instead.
     pub(super) fn add_op(&mut self, op: Op) {
         if op.is_foreign() { self.add_value(op.name()) } else { self.add_value(op.index()) }
     }
 
-    /// Adds the steps and outputs of a program, without the values of its scalar parameters.
+    /// Adds the steps and outputs of a program to the hash, without the values of its scalar parameters.
     pub(super) fn add_program(&mut self, program: &Program) {
         for step in &program.steps {
             self.add_value(step.kind.cache_key_tag());

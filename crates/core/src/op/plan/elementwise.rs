@@ -120,7 +120,8 @@ pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
             Some(_) => return c_order,
         }
     }
-    // A C-contiguous input of full size requires C order, since a loop in another order would read it with large strides.
+    // If an input of the loop's shape is C-contiguous, the output gets C order, since a loop in another order would read that input with
+    // large strides.
     let c_input = inputs.iter().any(|l| l.shape() == shape && l.is_c_contiguous() && !l.is_f_contiguous());
     if c_input { c_order } else { chosen.unwrap_or(c_order) }
 }

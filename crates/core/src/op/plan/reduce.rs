@@ -47,7 +47,7 @@ impl ReducePlan {
     /// With `ordered`, the reduced axes keep their original order. Arg-reductions need this order, since they return the index of an
     /// element.
     pub fn new(shape: &[usize], inputs: &[&Layout], axes: &[usize], ordered: bool) -> ReducePlan {
-        // The plan is about 1 KiB, so it is filled in place.
+        // The plan is about 1 KiB, so it is filled in place instead of being moved.
         let mut plan = ReducePlan {
             pattern: ReducePattern::General,
             kept: Dims::new(),

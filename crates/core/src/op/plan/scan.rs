@@ -48,7 +48,8 @@ impl ScanPlan {
         }
     }
 
-    /// Returns whether there is one line, with stride 1 in the output and stride 1 or 0 in every input.
+    /// Returns whether there is only one line (1-D slice along the scanned axis), with stride 1 in the output and stride 1 or 0 in every
+    /// input.
     pub fn is_flat(&self) -> bool {
         self.line_count == 1 && self.out_axis_stride == 1 && self.axis_strides.iter().all(|s| matches!(s, 0 | 1))
     }

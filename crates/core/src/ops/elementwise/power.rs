@@ -12,9 +12,8 @@ use crate::scalar::Scalar;
 
 /// `x1 * 2**x2`, elementwise with broadcasting (`numpy.ldexp`); the inverse of [`frexp`](crate::frexp).
 ///
-/// `x2` holds integers other than uint64. The result has the dtype of `x1`, where integers become floats: an int beside an array `x2`
-/// becomes float16, as in NumPy. The result is rounded once, even
-/// if it is subnormal.
+/// `x2` holds integers other than uint64. The result has the dtype of `x1`, where integers become floats. As in NumPy, a Python int `x1`
+/// with an array `x2` becomes float16. The result is rounded once, even if it is subnormal.
 ///
 /// # Errors
 /// A complex `x1`, another dtype of `x2`, shapes that do not broadcast, or arrays on different devices.
@@ -41,15 +40,17 @@ pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
         return Err(Error::dtype(LDEXP.name(), "the exponents must be integers other than uint64; use astype", &[exponents]));
     }
     let operand = match (x1.arg_type(), x2.arg_type()) {
-        // As in NumPy, an int or bool beside an array takes the smallest float dtype, because the exponents have no part in it.
+        // As in NumPy, an int or bool `x1` with an array `x2` takes the smallest float dtype: the dtype of the exponents has no effect on
+        // that of the result.
         (ArgumentType::Weak(Scalar::Int(_) | Scalar::Bool(_)), ArgumentType::Array(_)) => ArgumentType::Array(DType::F16),
         (operand, _) => operand,
     };
     let signature = TypeRule::Float.resolve_dtypes(LDEXP.name(), &[operand])?;
-    // Weak ints are not checked: an int out of range of the float dtype becomes an infinity, as in an array.
+    // Weak ints are not checked: an int out of range of the float dtype becomes an infinity, as elements of an integer array do.
     let dtype = signature.result;
     if dtype.itemsize() == 2 {
-        // bfloat16 cannot represent all exponents. Rounding twice gives the same result, because float32 has more and smaller numbers.
+        // 16-bit results are computed in float32, because bfloat16 cannot represent all exponents. Rounding twice gives the same as
+        // rounding once, because float32 has more digits and smaller numbers.
         let wide = DTypeSignature { args: [DType::F32; MAX_ARITY], result: DType::F32 };
         return build_with_dtypes(LDEXP, &mut [x1, x2], wide)?.astype(dtype);
     }
@@ -119,7 +120,7 @@ fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> 
 
 /// Rejects a negative int as the exponent of integers, as NumPy does.
 ///
-/// Array exponents are not checked, since that would wait for the device; kernels truncate `1 / x1**|x2|`.
+/// Array exponents are not checked, since that would wait for the device; kernels return `1 / x1**|x2|`, truncated.
 fn reject_negative_integer_power(base: &Operand, exponent: &Operand) -> Result<()> {
     let integral = match base {
         Operand::Array(a) => matches!(a.dtype().kind(), Kind::Signed | Kind::Unsigned | Kind::Bool),

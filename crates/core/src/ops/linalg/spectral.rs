@@ -87,12 +87,12 @@ pub fn svd_hermitian(a: &NdArray) -> Result<(NdArray, NdArray, NdArray)> {
     Ok((u, s, vh))
 }
 
-/// Calls [`svd`], [`svdvals`] or their variants for Hermitian matrices with Python-like arguments.
 /// Returns NumPy's named tuple of eigenvalues and eigenvectors.
 fn eigen_value((values, vectors): (NdArray, NdArray)) -> Value {
     Value::named_tuple(&["eigenvalues", "eigenvectors"], [values, vectors].map(Value::Array))
 }
 
+/// Calls [`svd`], [`svdvals`] or their variants for Hermitian matrices with Python-like arguments.
 fn svd_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let full_matrices = args.bool_or("full_matrices", true)?;
@@ -228,7 +228,8 @@ pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
     }
 }
 
-/// Returns the eigenvalues of square matrices (`numpy.linalg.eigvals`), which are real if all eigenvalues of real matrices are.
+/// Returns the eigenvalues of square matrices (`numpy.linalg.eigvals`). As in NumPy, the result for real matrices has a real dtype if all
+/// eigenvalues are real.
 ///
 /// # Errors
 /// The errors of [`eig`].

@@ -32,7 +32,8 @@ fn next_smaller_number(a: &NdArray) -> Result<NdArray> {
         _ => (f64::MANTISSA_DIGITS, f64::from_bits(1)),
     };
     // Subtracts slightly more than half a unit in the last place, and rounds (Rump, Zimmermann, Boldo and Melquiond, "Computing predecessor
-    // and successor in rounding to nearest", 2009). Small numbers are scaled, because the step would be subnormal in float64.
+    // and successor in rounding to nearest", 2009). Small numbers are scaled up, because half a unit in their last place would be subnormal
+    // in float64.
     let relative_step = 2f64.powi(-(digits as i32)) * (1.0 + 2f64.powi(1 - digits as i32));
     let a64 = a.astype(DType::F64)?;
     let scale = where_(less(abs(&a64)?, 1e-200)?, 2f64.powi(200), 1.0)?;
@@ -93,10 +94,11 @@ impl Generator {
     /// (`numpy.random.Generator.integers`).
     ///
     /// The bounds are numbers, whose fractions are truncated, or arrays of integers. They must fit int64 and broadcast to `size`. The size
-    /// `()` stands for the shape that they broadcast to. For equal bounds, the numbers are the same as those of [`Generator::integers`].
+    /// `()` stands for the shape that they broadcast to. [`Generator::integers`] draws the same numbers for the same bounds.
     ///
     /// # Errors
-    /// An empty range, a dtype that is neither an integer nor bool, or cannot hold the range, bounds that are not integers, or too little memory.
+    /// An empty range, a dtype that is neither an integer nor bool or that cannot hold the range, bounds that are not integers, or too
+    /// little memory.
     ///
     /// # Examples
     /// ```
@@ -126,7 +128,7 @@ impl Generator {
             return with_device(device, || empty(size, dtype)); // as in NumPy, without checks of the bounds
         }
         let empty_range = if endpoint { "low > high" } else { "low >= high" };
-        // Returns the bound less `reduction`, which is 0 or 1.
+        // Returns the bound `value` minus `reduction`, which is 0 or 1.
         let bound = |value: Operand, name: &str, reduction: i64| match value {
             Operand::Scalar(number) => {
                 let number = whole_number(number, name)?.checked_sub(reduction.into()).and_then(|n| i64::try_from(n).ok());
@@ -149,7 +151,7 @@ impl Generator {
         with_device(device, || {
             let (low, last) = (bound(low, "low", 0)?, bound(high, "high", if endpoint { 0 } else { 1 })?);
             let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
-            // An upper bound of the number of values in each range.
+            // An upper bound of the number of integers between any element of `low` and any of `last`.
             let mut widest = 0;
             if low.size() > 0 && last.size() > 0 {
                 let (smallest, largest) = (low.min(())?.item()?.as_int(), last.max(())?.item()?.as_int());
@@ -166,8 +168,8 @@ impl Generator {
             let span = add(subtract(last.astype(DType::U64)?, &low)?, 1)?;
             let has_wide_span = widest > 1 << 32;
             let (bits, low_bits) = self.draw_halves(&shape, has_wide_span)?;
-            // Returns the upper 64 bits of the product with `span`. The factors are split into 32-bit halves, because no operation returns a
-            // 128-bit product.
+            // Returns the upper 64 bits of `x * span`. The factors are split into 32-bit halves, because no operation returns a 128-bit
+            // product.
             let halves = |x: &NdArray| Ok::<_, Error>((right_shift(x, 32)?, bitwise_and(x, 0xffff_ffff_u32)?));
             let (c, d) = halves(&span)?;
             let upper_product = |x: &NdArray| {
@@ -179,12 +181,12 @@ impl Generator {
             };
             let mut scaled = upper_product(&bits)?;
             if let Some(low_bits) = low_bits {
-                // Adds the carry from the product with the low half of the random number.
+                // Adds the carry from the product of `span` and the low half of the random number.
                 let lower_product = multiply(&bits, &span)?;
                 let has_carry = less(add(&lower_product, upper_product(&low_bits)?)?, lower_product)?;
                 scaled = add(scaled, bitwise_and(has_carry, less(1u64 << 32, &span)?)?)?;
             }
-            // For a range of 2^64 values, `span` wraps to 0.
+            // For a range of 2^64 values, `span` wraps to 0, and the random bits need no scaling.
             add(where_(equal(span, 0)?, bits, scaled)?, low)?.astype(dtype)
         })
         .map_err(|error| error.with_function_name(op))

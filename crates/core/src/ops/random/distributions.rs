@@ -13,14 +13,14 @@ use crate::error::Result;
 use crate::expr::Operand;
 use crate::function::FromArgs;
 
-/// Declares distributions. A row has the documentation, NumPy's signature, the name, the parameters and an example.
+/// Declares distributions. Each row of the input has the documentation, NumPy's signature, the name, the parameters and an example.
 macro_rules! distributions {
     ($($(#[$($doc:tt)*])+ $signature:literal $name:ident($($parameter:ident),*), $example:literal;)*) => {
         /// # Distributions
         ///
         /// The parameters are numbers or arrays that must broadcast to `size`, the shape of the result. The size `()` stands for the shape
-        /// that the parameters broadcast to. Numbers are float64 unless stated. As in NumPy, a location that is NaN gives NaN. Any other
-        /// parameter that is NaN is an error. Parameters that are arrays are checked, which waits for the device.
+        /// that the parameters broadcast to. Numbers are float64 unless stated otherwise. As in NumPy, a location that is NaN gives NaN.
+        /// Any other parameter that is NaN is an error. Parameters that are arrays are checked, which waits for the device.
         impl Generator {
             $(
                 $(#[$($doc)*])+
@@ -245,9 +245,9 @@ distributions! {
 
     /// Returns the numbers of good items among `nsample` items drawn without replacement (`numpy.random.hypergeometric`).
     ///
-    /// If fewer than 10 items are drawn or fewer than 10 remain, the smaller of these parts is drawn item by item. Otherwise, the method is
-    /// the ratio of uniforms (Stadlober, Journal of Computational and Applied Mathematics 31, 1990). The result is int64. As in NumPy,
-    /// `ngood` and `nbad` must be below 10^9.
+    /// If fewer than 10 items are drawn or fewer than 10 items remain, the smaller of these two sets is drawn item by item. Otherwise, the
+    /// method is the ratio of uniforms (Stadlober, Journal of Computational and Applied Mathematics 31, 1990). The result is int64. As in
+    /// NumPy, `ngood` and `nbad` must be below 10^9.
     "random.hypergeometric(ngood, nbad, nsample, size=None, seed=None)" hypergeometric(ngood, nbad, nsample),
     "let x = default_rng(7).hypergeometric(30, 70, 20, 100_000)?;\nassert!((x.mean(())?.item_as::<f64>()? - 6.0).abs() < 0.05);";
 }

@@ -18,9 +18,10 @@ use crate::ops::elementwise::{
 /// Half the distance between neighbouring uniform float64 numbers. Replaces 0 where the logarithm of 0 would be infinite.
 const LEAST_UNIFORM: f64 = 5.551115123125783e-17;
 
-/// Gamma numbers of shapes below this bound have quotients of 0 or infinity. Which of the two depends only on the quotient of the shapes.
+/// If the shape parameters of gamma numbers are below this bound, quotients of the numbers are 0 or infinite. Which of the two depends only
+/// on the quotient of the shape parameters.
 const TINY_SHAPE: f64 = 1e-300;
-/// Factor for tiny shapes, 2^200. It keeps the logarithms of their gamma numbers finite.
+/// Factor by which shape parameters below [`TINY_SHAPE`] are multiplied, 2^200. It keeps the logarithms of the gamma numbers finite.
 const TINY_SHAPE_FACTOR: f64 = 1.6069380442589903e60;
 
 impl Generator {
@@ -58,8 +59,8 @@ impl Generator {
         self.sample(sampler, parameters, size, DType::I64)
     }
 
-    /// Returns int64 numbers of the binomial distribution for a number of trials and a probability. If `is_exact` is false, float64 rounds
-    /// some numbers of trials.
+    /// Returns int64 numbers of the binomial distribution for a number of trials and a probability. `is_exact` is true if float64
+    /// represents all numbers of trials without rounding.
     pub(super) fn draw_binomial(&self, parameters: &[Operand; 2], is_exact: bool, size: &[usize]) -> Result<NdArray> {
         let counts = self.draw_integers(Sampler::Binomial, parameters, size)?;
         let [n, p] = parameters;
@@ -83,7 +84,8 @@ fn multiply_by_number(value: &Operand, factor: f64) -> Result<Operand> {
     }
 }
 
-/// Returns the factor for the shapes of gamma numbers whose largest shape is `largest`, if only quotients of the numbers are used.
+/// Returns the factor by which the shape parameters of gamma numbers are multiplied if only quotients of the numbers are used. `largest` is
+/// the largest shape parameter.
 pub(super) fn tiny_shape_factor(largest: &NdArray) -> Result<NdArray> {
     where_(less(largest, TINY_SHAPE)?, TINY_SHAPE_FACTOR, 1.0)
 }
@@ -93,7 +95,7 @@ fn scale_and_shift(numbers: NdArray, location: &Operand, scale: &Operand) -> Res
     add(multiply(numbers, scale)?, location)
 }
 
-/// Checks the parameters location and scale. Evaluates to both parameters and the shape of the result.
+/// Checks the location and the scale of a distribution. Evaluates to these two parameters and the shape of the result.
 macro_rules! location_and_scale {
     ($location:ident, $scale:ident, $size:ident) => {{
         let pair = [location_parameter($location, "loc")?, real_parameter($scale, "scale", &NOT_NEGATIVE)?];
@@ -102,7 +104,7 @@ macro_rules! location_and_scale {
     }};
 }
 
-/// Checks a parameter. Evaluates to the parameter and the shape of the result.
+/// Checks the only parameter of a distribution. Evaluates to the parameter and the shape of the result.
 macro_rules! one_parameter {
     ($value:ident, $interval:ident, $size:ident) => {{
         let value = [real_parameter($value, stringify!($value), &$interval)?];
@@ -156,7 +158,7 @@ pub(super) fn pareto(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result
 
 pub(super) fn weibull(g: &Generator, [a]: [Operand; 1], size: &[usize]) -> Result<NdArray> {
     let (a, shape) = one_parameter!(a, NOT_NEGATIVE, size);
-    // As in NumPy, the result for shape 0 is the limit 0.
+    // As in NumPy, the numbers for the shape parameter `a = 0` are the limit 0.
     let numbers = raise(g.draw_exponential(&shape)?, divide(1.0, &a)?)?;
     where_(less_equal(a, 0.0)?, 0.0, numbers)
 }
@@ -221,8 +223,8 @@ fn draw_chisquare(g: &Generator, df: &Operand, size: &[usize]) -> Result<NdArray
 
 /// Returns numbers of the noncentral chi-square distribution: a Poisson mixture of chi-square distributions (Johnson, Kotz and
 /// Balakrishnan, "Continuous Univariate Distributions", volume 2, 29.2). Where `nonc` is too large for the Poisson distribution, the number
-/// is the sum of the square of a normal number of mean `sqrt(nonc)` and a chi-square number of `df - 1` degrees of freedom, which is below
-/// the rounding error for smaller `df`.
+/// is the sum of the square of a normal number of mean `sqrt(nonc)` and a chi-square number of `df - 1` degrees of freedom. For `df` below
+/// 1, the chi-square number is replaced by 0, because it is below the rounding error.
 fn draw_noncentral_chisquare(g: &Generator, df: &Operand, nonc: &Operand, size: &[usize]) -> Result<NdArray> {
     let mixture = |nonc: &Operand| {
         let mixed = g.draw_integers(Sampler::Poisson, &[multiply_by_number(nonc, 0.5)?], size)?.astype(DType::F64)?;
@@ -278,7 +280,8 @@ pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -
     let pair = [real_parameter(mean, "mean", &POSITIVE)?, real_parameter(scale, "scale", &POSITIVE)?];
     let size = result_shape(&pair, size)?;
     let [mean, scale] = &pair;
-    // The roots relative to the mean are `factor` and its reciprocal. Products of large parameters would overflow.
+    // The two roots of the method, divided by the mean, are `factor` and `1 / factor`. This form avoids products of parameters, which could
+    // overflow.
     let y = multiply(divide(mean, scale)?, square(g.draw_normal(&size)?)?)?;
     let root = multiply(sqrt(&y)?, sqrt(add(&y, 4.0)?)?)?;
     let factor = add(multiply(add(y, root)?, 0.5)?, 1.0)?;
@@ -293,7 +296,7 @@ pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize])
     let tangent = g.sample(Sampler::HalfTangentOfVonMises, &pair[1..], &size, DType::F64)?;
     let angle = add(multiply(atan(tangent)?, 2.0)?, &pair[0])?;
     let turns = floor(divide(add(&angle, std::f64::consts::PI)?, TWO_PI)?)?;
-    // The subtraction can round to a number just outside of the interval.
+    // The subtraction can round to a number just outside of [-pi, pi].
     minimum(maximum(subtract(angle, multiply(turns, TWO_PI)?)?, -std::f64::consts::PI)?, std::f64::consts::PI)
 }
 
@@ -312,7 +315,7 @@ pub(super) fn binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> R
 pub(super) fn negative_binomial(g: &Generator, [n, p]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     let pair = [real_parameter(n, "n", &POSITIVE)?, real_parameter(p, "p", &POSITIVE_PROBABILITY)?];
     let size = result_shape(&pair, size)?;
-    // The mean is checked after the multiplication, because the gamma number can make the mean too large.
+    // The mean of the Poisson numbers is checked after the multiplication, because a large gamma number can make it too large.
     let odds = divide(subtract(1.0, &pair[1])?, &pair[1])?;
     let mean = real_parameter(multiply(g.draw_gamma(&pair[0], &size)?, odds)?.into(), "mean", &VALID_POISSON_MEAN)?;
     g.draw_integers(Sampler::Poisson, &[mean], &size)

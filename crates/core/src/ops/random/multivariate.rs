@@ -113,7 +113,7 @@ fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<Nd
     let largest = logarithms.max(AxisOptions::from(-1).keepdims())?;
     let weights = exp(subtract(logarithms, &largest)?)?;
     let shares = divide(&weights, weights.sum(AxisOptions::from(-1).keepdims())?)?;
-    // As in NumPy, the shares are zero if all parameters are.
+    // As in NumPy, the vector is zero if all elements of `alpha` are zero.
     where_(equal(largest, f64::NEG_INFINITY)?, 0.0, shares)
 }
 

@@ -50,7 +50,7 @@ pub(super) fn real_parameter(value: Operand, name: &str, interval: &Interval) ->
     let value = location_parameter(value, name)?;
     let is_valid = match &value {
         Operand::Scalar(number) => (interval.contains)(number.as_f64()),
-        // The minimum and the maximum are NaN if any value is NaN.
+        // If any value is NaN, the minimum and the maximum are NaN, which is in no interval.
         Operand::Array(a) => a.size() == 0 || ((interval.contains)(a.min(())?.item_as()?) && (interval.contains)(a.max(())?.item_as()?)),
     };
     if is_valid { Ok(value) } else { Err(Error::value("random", interval.message.replace("{}", name))) }
@@ -64,7 +64,7 @@ pub(super) fn integer_parameter(value: Operand, name: &str, interval: &Interval)
     })
 }
 
-/// Returns a bound of random integers. As in NumPy, a fraction is truncated.
+/// Returns `number`, a bound of random integers, as an integer. As in NumPy, its fraction is truncated.
 pub(super) fn whole_number(number: Scalar, name: &str) -> Result<i128> {
     let whole = match number {
         Scalar::Float(x) if x.is_finite() => Some(x as i128),
@@ -74,7 +74,7 @@ pub(super) fn whole_number(number: Scalar, name: &str) -> Result<i128> {
     whole.ok_or_else(|| Error::value("integers", format!("'{name}' must be a finite real number")))
 }
 
-/// Returns numbers of trials, from 0 to 2^63 - 1, as whole numbers in int64, and whether float64 represents them without rounding.
+/// Returns the parameter `value`, a number of trials from 0 to 2^63 - 1, in int64, and whether float64 represents it without rounding.
 /// Fractions are truncated.
 pub(super) fn trials_parameter(value: Operand, name: &str) -> Result<(Operand, bool)> {
     let in_range = |number: Scalar| {

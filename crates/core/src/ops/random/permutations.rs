@@ -21,7 +21,7 @@ use crate::ops::sort::unique_all;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
-/// Returns the read_population of a choice: `0..n` if the first argument is an integer n, else the argument as an array.
+/// Returns the population of a choice: `0..n` if the first argument is an integer n, else the argument as an array.
 fn read_population(args: &Args, name: &str) -> Result<NdArray> {
     let value = args.get(name).ok_or_else(|| Error::value(args.op(), format!("argument '{name}' is missing")))?;
     match value {
@@ -118,10 +118,10 @@ impl Generator {
     /// integer, stands for `0..n`.
     ///
     /// With `replace`, an element can be chosen more than once. `p` holds the probability of each element. By default, all probabilities
-    /// are equal. The size `()` chooses one element. Without replacement, the chosen elements are in random order.
-    /// A choice without replacement sorts a random key of each element. From more than 2^20 elements, a choice of at most half of them
-    /// draws indices instead, and drops repeated ones. With `p`, the keys are exponential numbers divided by the probabilities (Efraimidis
-    /// and Spirakis, "Weighted random sampling with a reservoir", 2006).
+    /// are equal. The size `()` chooses one element. Without replacement, the chosen elements are in random order. A choice without
+    /// replacement sorts one random key per element. To choose at most half of more than 2^20 elements, it instead draws indices and drops
+    /// repeated ones. With `p`, the keys are exponential numbers divided by the probabilities (Efraimidis and Spirakis, "Weighted random
+    /// sampling with a reservoir", 2006).
     ///
     /// # Errors
     /// An empty `a` unless nothing is chosen. Without replacement, a `size` of more elements than the axis has. Probabilities that are
@@ -155,7 +155,7 @@ impl Generator {
             array = Some(a);
         }
         let device = array.as_ref().map_or_else(Device::current, |a| Ok(a.device()))?;
-        // The indices are the result if the elements are the integers `0..n`.
+        // If the elements are the integers `0..n`, the chosen indices are the result, and no array of elements is needed.
         let array = array.filter(|_| integers.is_none());
         let choose = || {
             let axis = normalize_axis(OP, axis, array.as_ref().map_or(1, NdArray::ndim))?;
@@ -184,7 +184,8 @@ impl Generator {
                     if (possible as usize) < count {
                         return Err(Error::value(OP, "Fewer non-zero entries in p than size"));
                     }
-                    // Logarithms, because quotients by small probabilities are infinite, as those by 0.
+                    // The keys are compared by their logarithms, because quotients by very small probabilities would overflow and equal
+                    // those by 0.
                     subtract(log(self.draw_exponential(&[extent])?)?, log(p)?)?.argsort(0)?.index(&[Item::from(0..count as isize)])?
                 }
             };

@@ -167,7 +167,7 @@ impl AxisOptions {
     pub(crate) fn one_axis_allowing_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
         self.axes.one_axis_allowing_scalar(op.name(), ndim)
     }
-    /// Returns an error if an axis is out of bounds, including axes of a 0-d array.
+    /// Returns an error if an axis is out of bounds. A 0-d array has no valid axis.
     pub(super) fn check_axes(&self, op: Op, ndim: usize) -> Result<()> {
         self.axes.resolve(op.name(), ndim).map(|_| ())
     }
@@ -215,7 +215,7 @@ impl InitialAndMask {
     fn from_args(args: &Args) -> Result<Option<InitialAndMask>> {
         let initial = args.get("initial").map(|_| args.scalar("initial")).transpose()?;
         let mask = match args.get("where") {
-            // As in NumPy, an explicit `None` is false.
+            // As in NumPy, `where=None` counts as false.
             None if args.is_none("where") => Some(NdArray::scalar(false)?),
             None | Some(Value::Scalar(Scalar::Bool(true))) => None,
             Some(mask) => Some(mask.array(args.op())?.astype(DType::Bool)?),

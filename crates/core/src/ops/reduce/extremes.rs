@@ -9,7 +9,7 @@ use crate::ops::reduce::axis_options::AxisOption::{Initial, KeepDims, Where};
 use crate::ops::reduce::axis_options::AxisOptions;
 use crate::ops::reduce::{ARGMAX, ARGMIN, MAX, MIN, NANMAX, NANMIN, reduce};
 
-/// Returns the smallest element that is not NaN (`numpy.nanmin`); NaN if there is none.
+/// Returns the smallest element that is not NaN (`numpy.nanmin`); NaN if all elements are NaN.
 ///
 /// Complex numbers compare by real part, then imaginary part.
 ///
@@ -32,7 +32,7 @@ pub fn nanmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     reduce(NANMIN, a, &over.into().accepting_only(NANMIN.name(), &[KeepDims, Initial, Where])?, a.dtype(), a.dtype())
 }
 
-/// Returns the largest element that is not NaN (`numpy.nanmax`); NaN if there is none.
+/// Returns the largest element that is not NaN (`numpy.nanmax`); NaN if all elements are NaN.
 ///
 /// Complex numbers compare by real part, then imaginary part.
 ///

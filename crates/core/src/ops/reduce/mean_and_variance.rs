@@ -31,8 +31,8 @@ fn drops_imaginary_parts(a: &NdArray, to: DType) -> bool {
     a.dtype().is_complex() && !to.is_complex()
 }
 
-/// Returns the sum of squared distances from the mean, in two passes. As in NumPy, an integer or bool dtype of `over` is that of the mean
-/// and of the sum, and so is a real dtype if `x` is complex.
+/// Returns the sum of squared distances from the mean, in two passes. As in NumPy, the mean and the sum have the dtype of `over` if it is
+/// integer or bool, or if it is real and `x` is complex. The distances are not converted.
 fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     let dtype = over.dtype.filter(|dtype| !dtype.is_inexact() || drops_imaginary_parts(x, *dtype));
     let mean = x.mean(AxisOptions { keepdims: true, dtype, correction: None, ..over.clone() })?;
@@ -49,14 +49,14 @@ fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 }
 
 impl AxisOptions {
-    /// Returns an error if an axis is out of bounds, including axes of a 0-d array. As in NumPy, a 0-d array takes axis 0 or -1 if there is
-    /// a mask.
+    /// Returns an error if an axis is out of bounds; a 0-d array has no valid axis. With a mask, nothing is checked here: as in NumPy, a
+    /// 0-d array then accepts axis 0 or -1.
     fn check_axes_unless_masked(&self, op: Op, ndim: usize) -> Result<()> {
         if self.mask().is_none() { self.check_axes(op, ndim) } else { Ok(()) }
     }
 
-    /// Returns, for each result of the reduction, the number of reduced elements at which the mask is true, in the floating dtype `work`, or
-    /// in float64 if `work` is an integer dtype, which may be too narrow.
+    /// Returns, for each result of the reduction, the number of reduced elements at which the mask is true, in the floating dtype `work`,
+    /// or in float64 if `work` is an integer dtype, which may be too narrow for the number.
     fn count_where(&self, a: &NdArray, mask: &NdArray, work: DType) -> Result<NdArray> {
         let mask = mask.broadcast_to(a.shape())?;
         let count = reduce(COUNT_NONZERO, &mask, &self.axes_and_keepdims(), DType::Bool, DType::I64)?;
@@ -126,7 +126,8 @@ impl NdArray {
         over.check_axes_unless_masked(VAR, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let result = over.dtype.unwrap_or(out.real());
-        // As in NumPy, a real dtype of a complex array is that of the mean, but the distances from the mean are complex.
+        // As in NumPy, if a real dtype is requested for a complex array, the mean has this dtype, but the distances from the mean are
+        // complex.
         let converts = out.is_inexact() && !drops_imaginary_parts(self, out);
         let x = if converts { self.astype(work)? } else { self.clone() };
         if let Some(mask) = over.mask() {
@@ -146,7 +147,7 @@ impl NdArray {
     /// Returns the standard deviation, the square root of [`NdArray::var`] (`numpy.std`).
     ///
     /// # Errors
-    /// The errors of [`NdArray::sum`], or an integer dtype for a result with axes.
+    /// The errors of [`NdArray::sum`], or an integer dtype unless the result is 0-d.
     ///
     /// # Examples
     /// ```
@@ -167,7 +168,7 @@ impl NdArray {
         // The variance of 16-bit floats is not rounded before the square root.
         let dtype = if matches!(out, DType::F16 | DType::BF16) { Some(work) } else { over.dtype };
         let variance = self.var(AxisOptions { dtype, ..over })?;
-        // NumPy stores the root in the array of the variance. Only a single number is converted.
+        // NumPy stores the roots in the array of the variance, which is an error for an integer dtype. Only a 0-d result is converted.
         if variance.ndim() > 0 && !result.is_inexact() {
             return Err(Error::dtype(STD.name(), "the root of an array cannot be stored as an integer", &[result]));
         }

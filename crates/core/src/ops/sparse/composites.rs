@@ -15,9 +15,9 @@ use crate::ops::segments::segment_sum;
 use crate::ops::select::flatnonzero;
 use crate::s;
 
-/// Maximum number of products that a sampled product stores at a time.
+/// Maximum number of products of elements that [`sample_dense_product`] stores at a time.
 const MAX_SAMPLED_PRODUCTS: usize = 1 << 24;
-/// Number of steps of a triangular solve between two tests for convergence. A test waits for the device.
+/// Number of iterations of a sparse triangular solve between two tests for convergence. A test waits for the device.
 const STEPS_PER_CONVERGENCE_TEST: usize = 8;
 
 fn input_arrays<const N: usize>(op: Op, inputs: &[StoredArray]) -> Result<[NdArray; N]> {
@@ -34,7 +34,7 @@ fn sparse_request(op: Op, parameters: Option<&Parameters>) -> Result<Sparse> {
     request.ok_or_else(|| Error::value(op.name(), "the request has no parameters"))
 }
 
-/// Computes the product with a vector, or with each column of a matrix, as sums of segments.
+/// Computes the product of a sparse matrix with a vector, or with each column of a dense matrix, as sums of segments.
 pub(super) fn multiply_by_dense(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, values, b] = input_arrays(SPARSE_MULTIPLY, inputs)?;
     to_outputs([multiply_arrays(&indptr, &indices, &values, &b)?])
@@ -98,7 +98,8 @@ fn order_by_position(row: &NdArray, column: &NdArray, rows: usize, columns: usiz
     by_column.take(&row.take(&by_column, 0)?.argsort(0)?, 0)
 }
 
-/// Computes dot products of pairs of rows, for a limited number of positions at a time.
+/// Computes the elements of `a @ b.T` at the positions of a sparse matrix as dot products of pairs of rows. Computes a limited number of
+/// positions at a time.
 pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters>) -> Result<Outputs> {
     let [indptr, indices, a, b] = input_arrays(SPARSE_SAMPLE, inputs)?;
     let count = indices.size();
@@ -113,8 +114,8 @@ pub(super) fn sample_dense_product(inputs: &[StoredArray], _: Option<&Parameters
     to_outputs([concat(parts?, 0)?])
 }
 
-/// Iterates `x = (b - t @ x) / d` to its fixed point, for the diagonal `d` and the strict triangle `t`. Each step completes the rows that
-/// depend only on complete rows, so n steps solve every system.
+/// Iterates `x = (b - t @ x) / d` to its fixed point, for the diagonal `d` and the strict triangle `t`. After each step, the rows that
+/// depend only on rows with final values also have their final values, so n steps solve every system of n rows.
 pub(super) fn solve_triangular(inputs: &[StoredArray], parameters: Option<&Parameters>) -> Result<Outputs> {
     let name = SPARSE_SOLVE_TRIANGULAR.name();
     let Sparse::SolveTriangular { triangle, unit_diagonal } = sparse_request(SPARSE_SOLVE_TRIANGULAR, parameters)? else {

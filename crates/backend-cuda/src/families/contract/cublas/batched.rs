@@ -96,7 +96,7 @@ impl Blas {
     pub unsafe fn lu_solve_batched(&self, lu: &BatchedLuFactors, form: Transpose, k: i32, b: u64) -> Result<()> {
         let &BatchedLuFactors { n, count, .. } = lu;
         let (at, factors, pivots) = (blas_type_index(lu.dtype)?, as_c_pointer(lu.factors), as_c_pointer(lu.pivots));
-        // cuBLAS writes the negative position of an invalid argument to this number, which is in host memory.
+        // If an argument is invalid, cuBLAS writes its negated position to `invalid`, a number in host memory.
         let mut invalid = 0;
         let (on, _workspace) = self.lock_handle()?;
         // SAFETY: this thread holds the locked handle, and the caller guarantees that the addresses are valid. The out-pointer `invalid` is
