@@ -270,7 +270,7 @@ fn array2string_from_args(args: &Args) -> Result<Value> {
 /// Only the printed elements of a large array are copied to the host.
 ///
 /// # Errors
-/// Errors of the evaluation; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+/// Errors of the evaluation; [`Error::OutOfMemory`].
 ///
 /// # Examples
 /// ```
