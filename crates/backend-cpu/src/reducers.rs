@@ -65,7 +65,7 @@ pub(crate) trait Reducer: Sized + 'static {
         false
     }
 
-    /// Reduces a leaf of 1 to [`LEAF_LEN`] elements. The first element has index `_first` in its reduction.
+    /// Reduces a leaf of 1 to [`LEAF_LEN`](lanes::LEAF_LEN) elements. The first element has index `_first` in its reduction.
     ///
     /// `_earlier` is the accumulator of earlier elements of the same reduction. An implementation may use it to skip work that cannot
     /// change the result. `prefetch` is the state of software prefetching for `values`, or `None` without such prefetching.

@@ -279,7 +279,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the first result, of `len` elements, after a [`Schedule::run`] with [`ResultDestination::Read`].
+    /// Returns the first result, of `len` elements, after a [`Schedule::run_tile`] with [`ResultDestination::Read`].
     pub fn first_result<'v>(&self, inputs: &[Elements<'v>], blocks: ReadBlocks<'v>, len: usize) -> Elements<'v> {
         let StepValue { location, dtype } = self.values[self.outputs[0] as usize];
         match location {

@@ -56,7 +56,7 @@ pub(in crate::driver) struct MemoryState {
     pub(super) driver_pool: sys::CUmemoryPool,
     /// This crate's free blocks and statistics.
     pool: Mutex<FreeBlockPool<AnyFence>>,
-    /// Devices for which [`Context::allow_peer_access`] has run, whether or not they have access to this memory.
+    /// Devices for which `Context::allow_peer_access` has run, whether or not they have access to this memory.
     pub(super) peers: Mutex<SmallVec<[usize; 8]>>,
     /// Time of the creation of the context.
     pub(super) created: Instant,
