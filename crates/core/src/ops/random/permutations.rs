@@ -125,7 +125,8 @@ impl Generator {
     ///
     /// # Errors
     /// An empty `a` unless nothing is chosen. Without replacement, a `size` of more elements than the axis has. Probabilities that are
-    /// negative, do not sum to 1, or have another length than the axis.
+    /// negative, have another length than the axis, or whose sum differs from 1 by more than the square root of the machine epsilon of
+    /// their dtype.
     ///
     /// # Examples
     /// ```
@@ -322,6 +323,13 @@ fn checked_probabilities(p: &NdArray, extent: usize) -> Result<NdArray> {
     if p.size() != extent {
         return error("a and p must have same size");
     }
+    let tolerance = match p.dtype() {
+        DType::BF16 => 2f64.powi(-7),
+        DType::F16 => 2f64.powi(-10),
+        DType::F32 => f64::from(f32::EPSILON),
+        _ => f64::EPSILON,
+    }
+    .sqrt();
     let p = p.astype(DType::F64)?;
     if extent == 0 {
         return Ok(p);
@@ -333,7 +341,7 @@ fn checked_probabilities(p: &NdArray, extent: usize) -> Result<NdArray> {
     if least < 0.0 {
         return error("Probabilities are not non-negative");
     }
-    if sum.is_nan() || (sum - 1.0).abs() > f64::EPSILON.sqrt() {
+    if sum.is_nan() || (sum - 1.0).abs() > tolerance {
         return error("Probabilities do not sum to 1.");
     }
     Ok(p)
