@@ -1,11 +1,11 @@
 //! Values for which products, powers or norms overflow or underflow, and arrays without elements.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{Complex, DType, NdArray, Result, array, atanh, ones, stack, zeros};
-use cuprum_numpy::ConvolutionMode;
+use cuprum_core::{AxisOptions, Complex, DType, NdArray, Result, array, atanh, full, linspace, ones, sin, stack, zeros};
 use cuprum_numpy::fft::fftconvolve;
-use cuprum_numpy::linalg::{cond, expm, lstsq};
+use cuprum_numpy::linalg::{Norm, cond, expm, lstsq, norm, vecdot};
 use cuprum_numpy::ufunc::{ADD, reduceat};
+use cuprum_numpy::{ConvolutionMode, vander};
 
 /// Checks that the elements of `expm(a)` have small relative errors.
 fn check_exponential(a: &NdArray, expected: &[f64], tolerance: f64) -> Result<()> {
@@ -65,6 +65,43 @@ fn tolerances_of_least_squares_outside_0_to_1() -> Result<()> {
         let fit = lstsq(&ones((3, 2), DType::F64)?, &ones(3, DType::F64)?, Some(rcond))?;
         assert!(fit.rank == 1 && fit.solution.to_vec::<f64>()?.iter().all(|x| (x - 0.5).abs() < 1e-15));
     }
+    Ok(())
+}
+
+#[test]
+fn least_squares_of_float32_in_double_precision() -> Result<()> {
+    let x = linspace(0.0, 1.0, 50)?.astype(DType::F32)?;
+    let (a, b) = (vander(&x, 10, false)?.astype(DType::F32)?, sin(x.multiply(5.0)?)?.astype(DType::F32)?);
+    let fit = lstsq(&a, &b, None)?;
+    assert_eq!(fit.rank, 10);
+    assert!((fit.residuals.to_vec::<f32>()?[0] / 1.939e-10 - 1.0).abs() < 0.01);
+    assert_eq!([&fit.solution, &fit.residuals, &fit.singular_values].map(NdArray::dtype), [DType::F32; 3]);
+    let fit = lstsq(&a.astype(DType::C64)?, &b, None)?;
+    assert_eq!([&fit.solution, &fit.residuals, &fit.singular_values].map(NdArray::dtype), [DType::C64, DType::F32, DType::F32]);
+    assert_eq!(fit.rank, 10);
+    Ok(())
+}
+
+#[test]
+fn sums_of_products_of_16_bit_floats_are_rounded_once() -> Result<()> {
+    for dtype in [DType::F16, DType::BF16] {
+        let number = |x: f64| full((), x, dtype);
+        // In float16, the products are infinite.
+        let (x, y) = (array![258.0, 256.0].astype(dtype)?, array![256.0, -256.0].astype(dtype)?);
+        assert_eq!(vecdot(&x, &y, -1)?, number(512.0)?);
+        assert_eq!(vecdot(&x, &array![-1i8, 1], -1)?, number(-2.0)?);
+        // In bfloat16, the square is rounded to 1.0078125.
+        let x = full(128, 1.0 + 2f64.powi(-7), dtype)?;
+        let sum = 128.0 * (1.0 + 2f64.powi(-7)).powi(2);
+        assert_eq!((vecdot(&x, &x, 0)?, norm(&x, (), ())?), (number(sum)?, number(sum)?.sqrt()?));
+    }
+    let x = full((100, 100), 1e-4, DType::F16)?;
+    let root = full((), 0.01, DType::F16)?;
+    assert_eq!(norm(&x, Norm::Frobenius, AxisOptions::from(()).keepdims())?, root.reshape((1, 1))?);
+    let x = x.ravel()?;
+    assert_eq!((norm(&x, (), ())?, norm(&x, 2, ())?), (root.clone(), root));
+    // Along an axis, NumPy rounds the squares.
+    assert_eq!(norm(&x, 2, 0)?, full((), 0.0, DType::F16)?);
     Ok(())
 }
 

@@ -86,6 +86,18 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
     if over.axes().is_some() && !matches!(axes, 1 | 2) {
         return Err(Error::value("norm", format!("a norm is over one or two axes, not {axes}")));
     }
+    let is_16_bit = matches!(x.dtype(), DType::F16 | DType::BF16);
+    let is_dot_product = over.axes().is_none()
+        && match order {
+            Norm::Elements => true,
+            Norm::Frobenius => axes == 2,
+            Norm::Order(p) => p == 2.0 && axes == 1,
+            Norm::Nuclear => false,
+        };
+    if is_16_bit && is_dot_product {
+        // As in NumPy, the squares are not rounded before they are summed.
+        return x.astype(DType::F32)?.square()?.sum(over)?.astype(x.dtype())?.sqrt();
+    }
     match order {
         Norm::Elements => p_norm(&x, 2.0, over),
         Norm::Frobenius if axes == 2 => p_norm(&x, 2.0, over),

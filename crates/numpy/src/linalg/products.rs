@@ -42,6 +42,8 @@ pub fn cross(x1: &NdArray, x2: &NdArray, axis: isize) -> Result<NdArray> {
 
 /// Returns the sums of `conj(x1) * x2` along an axis, in the promoted dtype (`numpy.vecdot`). The other axes broadcast.
 ///
+/// 16-bit floats are multiplied and summed in float32, and the sums are rounded.
+///
 /// Passes over memory: one fused reduction.
 ///
 /// # Errors
@@ -64,11 +66,19 @@ pub fn vecdot(x1: &NdArray, x2: &NdArray, axis: isize) -> Result<NdArray> {
     if extent(x1)? != extent(x2)? {
         return Err(Error::shape("vecdot", "the summed extents differ", &[x1.shape(), x2.shape()]));
     }
-    let last = |x: &NdArray| x.moveaxis(axis, -1);
     let dtype = x1.dtype().promote(x2.dtype());
+    let is_16_bit = matches!(dtype, DType::F16 | DType::BF16);
+    let last = |x: &NdArray| {
+        let x = x.moveaxis(axis, -1)?;
+        if is_16_bit { x.astype(dtype)?.astype(DType::F32) } else { Ok(x) }
+    };
     let left = if x1.dtype().is_complex() { last(x1)?.conj()? } else { last(x1)? };
     let products = multiply(left, last(x2)?)?;
-    if dtype == DType::Bool { any(&products, -1) } else { products.sum(over_axis(-1).dtype(dtype)) }
+    match dtype {
+        DType::Bool => any(&products, -1),
+        _ if is_16_bit => products.sum(-1)?.astype(dtype),
+        _ => products.sum(over_axis(-1).dtype(dtype)),
+    }
 }
 
 /// Returns square matrices raised to an integer power (`numpy.linalg.matrix_power`). A negative power inverts them first.

@@ -33,8 +33,9 @@ impl IntoValue for LeastSquares {
 /// the result has the least 2-norm.
 ///
 /// `a` is (m, n), `b` is (m) or (m, k). Singular values of at most `rcond` times the largest one are treated as 0. The default of `rcond`
-/// is the machine epsilon times the larger extent. As in LAPACK, an `rcond` that is not between 0 and 1 stands for the machine epsilon. The
-/// call waits for the device to determine the rank.
+/// is the machine epsilon times the larger extent. As in LAPACK, an `rcond` that is not between 0 and 1 stands for the machine epsilon.
+/// float32 and complex64 are computed in double precision, with the machine epsilon of float64, and the results are rounded. The call waits
+/// for the device to determine the rank.
 ///
 /// # Errors
 /// An `a` that is not 2-D, extents that do not match, float16, arrays on different devices, or a matrix with NaN or infinities.
@@ -62,7 +63,8 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
     }
     let (a, b) = (as_inexact(a)?, as_inexact(b)?);
     let dtype = a.dtype().promote(b.dtype());
-    let (a, b) = (a.astype(dtype)?, b.astype(dtype)?);
+    let wide = dtype.promote(DType::F64);
+    let (a, b) = (a.astype(wide)?, b.astype(wide)?);
     let columns = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
     let ([m, n], [rows, count]) = (a.shape(), columns.shape()) else {
         let ndim = if a.ndim() == 2 { b.ndim() } else { a.ndim() };
@@ -74,16 +76,16 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
     }
     let (u, s, vh) = svd(&a, false).map_err(|e| e.with_function_name("lstsq"))?;
     let rcond = match rcond {
-        None => epsilon(dtype) * *m.max(n) as f64,
+        None => f64::EPSILON * *m.max(n) as f64,
         Some(rcond) if rcond > 0.0 && rcond < 1.0 => rcond,
-        Some(_) => epsilon(dtype),
+        Some(_) => f64::EPSILON,
     };
     let values = to_f64(&s)?;
     let limit = rcond * values.first().copied().unwrap_or(0.0);
     let rank = values.iter().filter(|&&v| v > limit).count();
     let kept = |x: NdArray, axis: usize| crate::common::slice_axis(&x, axis, None, rank as isize, 1);
     let solution = if rank == 0 {
-        filled(&a, &[*n, *count], 0, dtype)?
+        filled(&a, &[*n, *count], 0, wide)?
     } else {
         let coefficients = divide(matmul(&adjoint(&kept(u, 1)?)?, &columns)?, kept(s.clone(), 0)?.expand_dims(1)?)?;
         matmul(&adjoint(&kept(vh, 0)?)?, &coefficients)?
@@ -92,10 +94,11 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
         let difference = subtract(&columns, matmul(&a, &solution)?)?.abs()?;
         multiply(&difference, &difference)?.sum(axis(0))?
     } else {
-        filled(&a, &[0], 0, dtype.real())?
+        filled(&a, &[0], 0, wide.real())?
     };
     let solution = if b.ndim() == 1 { solution.squeeze(1)? } else { solution };
-    Ok(LeastSquares { solution, residuals, rank, singular_values: s })
+    let [residuals, singular_values] = [residuals.astype(dtype.real())?, s.astype(dtype.real())?];
+    Ok(LeastSquares { solution: solution.astype(dtype)?, residuals, rank, singular_values })
 }
 
 fn pinv_from_args(args: &Args) -> Result<Value> {
