@@ -289,8 +289,9 @@ fn diags_from_args(args: &Args) -> Result<Value> {
             if array.ndim() == 2 { array.rows()?.collect() } else { vec![array] }
         }
     };
-    let dtype = args.dtype("dtype")?.or(DType::promote_all(diagonals.iter().map(NdArray::dtype).collect::<Vec<_>>()));
-    let dtype = dtype.unwrap_or(DType::F64);
+    // Without a dtype, SciPy converts integers and bools to float64.
+    let common = || DType::promote_all(diagonals.iter().map(NdArray::dtype).collect::<Vec<_>>()).filter(|dtype| dtype.is_inexact());
+    let dtype = args.dtype("dtype")?.or_else(common).unwrap_or(DType::F64);
     convert_to_requested_format(args, diags_array(&diagonals, &offsets, shape_argument(args)?, dtype)?.into())
 }
 

@@ -343,10 +343,10 @@ pub trait Sparse: Array {
         index.with_items(|items| slicing::select_part(&self.to_sparse(), items))
     }
 
-    /// Returns the elements at `(rows[n], columns[n])` as a dense array (`a[rows, columns]`).
+    /// Returns the elements at `(rows[n], columns[n])` as a dense array (`a[rows, columns]`). `rows` and `columns` broadcast.
     ///
     /// # Errors
-    /// Indices out of bounds, shapes that differ, or a shape of more than 2^63 positions.
+    /// Indices out of bounds, shapes that do not broadcast, or a shape of more than 2^63 positions.
     ///
     /// # Examples
     /// ```
@@ -354,7 +354,7 @@ pub trait Sparse: Array {
     /// use cuprum::array;
     /// use cuprum::sparse::{CsrArray, Sparse};
     /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
-    /// assert_eq!(a.values_at(&array![0, 1], &array![1, 1])?, array![0.0, 3.0]);
+    /// assert_eq!(a.values_at(&array![0, 1], &array![1])?, array![0.0, 3.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
     fn values_at(&self, rows: &NdArray, columns: &NdArray) -> Result<NdArray> {

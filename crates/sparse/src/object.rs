@@ -92,7 +92,15 @@ impl Object for SparseArray {
             [IndexPart::Basic(Item::At(row)), IndexPart::Basic(Item::At(column))] => {
                 slicing::element_as_array(self, *row, *column).map(Value::Array)
             }
-            [IndexPart::Array(rows), IndexPart::Array(columns)] => slicing::values_at(self, rows, columns).map(Value::Array),
+            [IndexPart::Array(rows), IndexPart::Array(columns)] => slicing::values_at(self, rows, columns).and_then(|values| {
+                // As in SciPy, two axes give a sparse array.
+                let is_csc = matches!(self, SparseArray::Csc(_));
+                match values.ndim() {
+                    2 if is_csc => Ok(SparseArray::from(CscArray::from_dense(&values)?).into_value()),
+                    2 => Ok(SparseArray::from(CsrArray::from_dense(&values)?).into_value()),
+                    _ => Ok(Value::Array(values)),
+                }
+            }),
             parts => slicing::select_part(self, &parts.iter().map(item).collect::<Vec<_>>()).map(IntoValue::into_value),
         })
     }

@@ -1,5 +1,6 @@
 //! Selection of rows, columns and single elements.
 
+use cuprum_core::layout::broadcast_shapes;
 use cuprum_core::{Array, DType, Error, IndexItem, Item, NdArray, Result, Scalar, Side, minimum, s, where_};
 
 use crate::common::{check_range, contiguous_stored, filled, index_range, indptr_of_counts, without_wrapping};
@@ -163,29 +164,29 @@ pub(crate) fn select_part(a: &SparseArray, items: &[IndexItem]) -> Result<Sparse
     })
 }
 
-/// Returns the elements at `(rows[n], columns[n])`, as a dense array.
+/// Returns the elements at `(rows[n], columns[n])`, as a dense array of the shape to which `rows` and `columns` broadcast.
 pub(crate) fn values_at(a: &SparseArray, rows: &NdArray, columns: &NdArray) -> Result<NdArray> {
-    if rows.shape() != columns.shape() {
-        return Err(Error::shape("values_at", "there must be as many rows as columns", &[rows.shape(), columns.shape()]));
-    }
     let [row_extent, column_extent] = a.extents();
     if row_extent.checked_mul(column_extent).is_none_or(|n| i64::try_from(n).is_err()) {
         return Err(Error::shape("values_at", "the positions of this shape do not fit in int64", &[a.shape()]));
     }
     let list = |indices: &NdArray, axis, extent| match AxisSelection::list(&indices.ravel()?, axis, extent)? {
-        AxisSelection::List(list) => Ok(list),
+        AxisSelection::List(list) if indices.dtype() == DType::Bool => Ok(list),
+        AxisSelection::List(list) => list.reshape(indices.shape()),
         _ => Err(Error::value("values_at", "indices must be an array")),
     };
     let (row, column) = (list(rows, 0, row_extent)?, list(columns, 1, column_extent)?);
+    let shape = &broadcast_shapes("values_at", &[row.shape(), column.shape()])?[..];
+    let (row, column) = (row.broadcast_to(shape)?.ravel()?, column.broadcast_to(shape)?.ravel()?);
     let inner = compressed_by_rows(a)?.canonical()?;
     if inner.count() == 0 || row.size() == 0 {
-        return filled(a.device(), rows.shape(), 0, a.dtype());
+        return filled(a.device(), shape, 0, a.dtype());
     }
     let key = |row: &NdArray, column: &NdArray| row.multiply(column_extent as i64)?.add(column.astype(DType::I64)?);
     let (keys, wanted) = (contiguous_stored(&key(&inner.rows()?, &inner.indices)?)?, key(&row, &column)?);
     let place = minimum(keys.searchsorted(&wanted, Side::Left)?, inner.count() as i64 - 1)?;
     let is_stored = keys.take(&place, 0)?.equal(&wanted)?;
-    where_(is_stored, inner.data.take(&place, 0)?, 0)?.astype(a.dtype())?.reshape(rows.shape())
+    where_(is_stored, inner.data.take(&place, 0)?, 0)?.astype(a.dtype())?.reshape(shape)
 }
 
 /// Returns one element.

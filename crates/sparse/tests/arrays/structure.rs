@@ -3,7 +3,7 @@
 use cuprum_backend_cpu as _;
 use cuprum_core::function::{Function, IntoValue};
 use cuprum_core::ops::elementwise::{ATAN2, SQRT, SQUARE};
-use cuprum_core::ops::value::Object;
+use cuprum_core::ops::value::{IndexPart, Object};
 use cuprum_core::{Array, DType, Device, Error, NdArray, Result, Value, array, s, zeros};
 use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, NormOrder, Sparse, SparseArray, SparseMath};
 
@@ -217,6 +217,36 @@ fn uint64_indices_do_not_wrap() -> Result<()> {
     assert_refused(a.index(cuprum_core::s![.., &far]), "out of bounds");
     assert_refused(a.values_at(&near, &far), "out of bounds");
     assert_eq!(a.index(cuprum_core::s![&near])?.to_dense()?, array![[3.0, 4.0]]);
+    Ok(())
+}
+
+#[test]
+fn index_arrays_broadcast() -> Result<()> {
+    let dense = array![[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]];
+    let (rows, columns) = (array![[0], [1]], array![0, -2]);
+    for a in [SparseArray::from(CsrArray::from_dense(&dense)?), CscArray::from_dense(&dense)?.into()] {
+        assert_eq!(a.values_at(&array![0, 1], &array![0])?, array![1.0, 0.0]);
+        assert_eq!(a.values_at(&rows, &columns)?, array![[1.0, 0.0], [0.0, 3.0]]);
+        assert_eq!(a.values_at(&array![true, true], &array![2])?, array![2.0, 0.0]);
+        assert_eq!(a.values_at(&zeros((0, 1), DType::I64)?, &columns)?.shape(), [0, 2]);
+        assert_refused(a.values_at(&array![0, 1], &array![0, 1, 2]), "broadcast");
+        // In `eval`, two axes give a sparse array.
+        let part = Object::index(&a, &[IndexPart::Array(rows.clone()), IndexPart::Array(columns.clone())]).unwrap()?;
+        assert_eq!(sparse_result(&part).to_dense()?, array![[1.0, 0.0], [0.0, 3.0]]);
+        assert_eq!(sparse_result(&part).format(), a.format());
+    }
+    Ok(())
+}
+
+#[test]
+fn integer_diagonals_are_float64_by_default() -> Result<()> {
+    let dtype = |diagonals: NdArray, keyword: &[(&str, Value)]| {
+        Ok(sparse_result(&call("sparse.diags_array", vec![diagonals.into()], keyword)?).dtype())
+    };
+    assert_eq!(dtype(array![1, 2, 3], &[])?, DType::F64);
+    assert_eq!(dtype(array![true, false], &[])?, DType::F64);
+    assert_eq!(dtype(array![1f32, 2.0], &[])?, DType::F32);
+    assert_eq!(dtype(array![1, 2, 3], &[("dtype", DType::I32.into_value())])?, DType::I32);
     Ok(())
 }
 
