@@ -47,6 +47,7 @@ ERFCX_SCALE = 4
 TABLES = {
     "ERF_COEFFICIENTS": (at_zero(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(mp.pi) - 1), 0, 1, 0),
     "ERFCX_COEFFICIENTS": (lambda t: (1 + 2 * ERFCX_SCALE * (1 + t) / (1 - t)) * erfcx(ERFCX_SCALE * (1 + t) / (1 - t)) if t < 1 else 2 / mp.sqrt(mp.pi), -1, 1, 0),
+    "SMALL_ERFCX_COEFFICIENTS": (erfcx, 0, mpf(1) / 8, 0),
     "ATANH_COEFFICIENTS": (at_zero(lambda y: (mp.atanh(mp.sqrt(y)) / mp.sqrt(y) - 1) / y, mpf(1) / 3), 0, mpf(1) / 8, 0),
     "ERFINV_COEFFICIENTS": (at_zero(erfinv_over_x, mp.sqrt(mp.pi) / 2), 0, mpf(5) ** 2 / 64, 0),
     "ERFCINV_COEFFICIENTS": [(erfcinv_over_s, a, b, c) for a, b, c in ((0.96, 1.5, 1.25), (1.5, 2.5, 2), (2.5, 4.5, 3.5), (4.5, 8.5, 6.5), (8.5, 16, 12), (16, 28, 22))],

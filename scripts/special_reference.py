@@ -266,7 +266,7 @@ def riemann(x):
 
 def riemann_points(r):
     usual_points = [NAN, INF, -INF, 0.0, 1.0, -1.0, 0.5, SUBNORMAL, TINY, HUGE] + log_spaced(r, -320, 308, 40)
-    return usual_points + near(1.0, 2.5, -0.25, -1.5) + uniform(r, -1, 60, 100) + uniform(r, -170, -1, 80) + [-x for x in log_spaced(r, -20, 0, 20)]
+    return usual_points + near(1.0, 2.5, -0.25, -1.5) + uniform(r, -1, 60, 100) + uniform(r, -170, -1, 80) + [-x for x in log_spaced(r, -20, 0, 20)] + [-9.05281637862505, -9.295366359684422]
 
 
 def hurwitz(s, q):
@@ -567,7 +567,7 @@ def order_envelope(v, x):
 REFERENCE = {
     "erf": (infinite(mp.erf, -1, 1), wave_points(-7, 7), None),
     "erfc": (infinite(erfc, 2, 0), wave_points(-7, 28), None),
-    "erfcx": (infinite(erfcx, mp.inf, 0), wave_points(-27, 30), None),
+    "erfcx": (infinite(erfcx, mp.inf, 0), lambda r: wave_points(-27, 30)(r) + [5.179740165654104e-05] + near(0.125) + log_spaced(r, -5, -0.5, 60), None),
     "ndtr": (infinite(ndtr, 0, 1), wave_points(-39, 9), None),
     "log_ndtr": (infinite(log_ndtr, -mp.inf, 0), lambda r: wave_points(-40, 39)(r) + uniform(r, -1, 0, 100), None),
     "erfinv": (infinite(erfinv), lambda r: usual(r, 20) + uniform(r, -1, 1, 100) + near(0.625, 1.0) + [1 - x for x in log_spaced(r, -16, -1, 60)], None),
