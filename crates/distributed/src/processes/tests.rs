@@ -11,7 +11,7 @@ use crate::engines::{Engine, PieceEndpoint, Tcp, Transfer};
 use crate::processes::engine_choice::{EngineChoice, offer_of};
 use crate::processes::rank_connections::connect;
 use crate::processes::rendezvous::{JoiningProcess, run_rendezvous};
-use crate::processes::world::World;
+use crate::processes::world::{SendJob, World};
 
 /// Returns the address of a port that was free a moment ago.
 fn free_address() -> String {
@@ -233,6 +233,48 @@ fn a_late_rank_is_named_after_the_time_limit() {
     let errors = failures(|_| std::thread::sleep(Duration::from_secs(4)));
     assert_eq!(errors, ["[mesh] rank 2 has not answered for 2 s, after exchange 1"; 2]);
     assert!(started.elapsed() < Duration::from_secs(8));
+}
+
+#[test]
+fn a_slow_transfer_does_not_end_the_waits_of_other_ranks() {
+    const LARGE: usize = 64 << 20;
+    const PIECES: usize = 20;
+    let mut ranks = candidates(3);
+    ranks.iter_mut().for_each(|rank| rank.timeout = Duration::from_secs(1));
+    run(&ranks, |candidate| {
+        let rank = Rank::join(candidate).unwrap();
+        let world = &rank.world;
+        let send = |to: usize, bytes: usize| {
+            let (done, results) = std::sync::mpsc::channel();
+            world.send(to, SendJob { header: Vec::new(), piece: Box::new(vec![1; bytes]), done }).unwrap();
+            move || world.await_sent(&results, 1)
+        };
+        match candidate.rank {
+            // Receives for two seconds from rank 1, while rank 2 waits both for its pieces and for an answer.
+            0 => {
+                world.receive(1, &mut [0; PIECES]).unwrap();
+                world.receive(2, &mut vec![0; LARGE]).unwrap();
+                send(2, 1)().unwrap();
+                std::thread::sleep(Duration::from_secs(3));
+            }
+            1 => (0..PIECES).for_each(|_| {
+                std::thread::sleep(Duration::from_millis(100));
+                send(0, 1)().unwrap();
+            }),
+            _ => {
+                let sent = send(0, LARGE);
+                world.receive(0, &mut [0]).unwrap();
+                sent().unwrap();
+                // Rank 0 reads no more, which only the sender notices.
+                let error = send(0, LARGE)().unwrap_err().to_string();
+                assert_eq!(error, "[mesh] rank 0 has not answered for 1 s, after exchange 0");
+            }
+        }
+        // Rank 1 keeps its connections open.
+        if candidate.rank == 1 {
+            std::thread::sleep(Duration::from_secs(3));
+        }
+    });
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! The connections of a process to all other processes of a mesh, and the first failure, which ends the mesh.
 //!
-//! Each pair of ranks has two connections. The control connection carries announcements and failures, and a thread always reads it. The
-//! data connection carries pieces of arrays, which a thread writes and the exchanging thread reads. Two ranks can therefore send large
-//! pieces to each other at the same time.
+//! Each pair of ranks has two connections. The control connection carries announcements, failures and reports of progress, and a thread
+//! always reads it. The data connection carries pieces of arrays, which a thread writes and the exchanging thread reads. Two ranks can
+//! therefore send large pieces to each other at the same time.
+//!
+//! A rank reads from one rank at a time, so a rank that sends to it may wait although neither hangs. Ranks therefore report that their
+//! data moves, and a wait ends only after the time limit without such a report.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,6 +31,10 @@ const REPORT_LIMIT: Duration = Duration::from_secs(1);
 const ANNOUNCEMENT: u8 = 1;
 /// First byte of a frame of the control connection that reports a failure.
 const FAILURE: u8 = 2;
+/// The frame of the control connection that reports that data moves, a single byte.
+const PROGRESS: u8 = 3;
+/// Number of progress reports per time limit while data moves.
+const REPORTS_PER_TIMEOUT: u32 = 20;
 
 /// Bytes to send: a header, which may be empty, then a range of host memory.
 pub(crate) struct SendJob {
@@ -53,6 +60,11 @@ pub(crate) struct World {
     rank: usize,
     size: usize,
     timeout: Duration,
+    started: Instant,
+    /// Time of the last known progress of a data connection of any rank, in milliseconds after `started`.
+    last_progress: AtomicU64,
+    /// Earliest time of the next progress report, in milliseconds after `started`.
+    next_report: AtomicU64,
     peers: Vec<Peer>,
     ledger: Mutex<ExchangeLedger>,
     failure: OnceLock<Error>,
@@ -88,6 +100,9 @@ impl World {
             rank,
             size,
             timeout,
+            started: Instant::now(),
+            last_progress: AtomicU64::new(0),
+            next_report: AtomicU64::new(0),
             peers,
             ledger: Mutex::new(ExchangeLedger::new(size)),
             failure: OnceLock::new(),
@@ -212,11 +227,55 @@ impl World {
     }
 
     /// Returns a [`KeepWaiting`] function for a wait for `rank`. The function ends the wait after a failure, or after the time limit
-    /// without progress.
+    /// without progress of this wait and of all data connections of the mesh.
+    ///
+    /// `rank` may itself wait for a rank whose data arrives slowly. A rank that hangs soon stops all ranks that depend on it.
     pub fn keep_waiting_for(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
         move |idle| {
             self.check()?;
-            if idle < self.timeout { Ok(()) } else { Err(self.late_error(rank)) }
+            if idle < self.timeout || self.time_since_progress() < self.timeout { Ok(()) } else { Err(self.late_error(rank)) }
+        }
+    }
+
+    /// Returns a [`KeepWaiting`] function like [`World::keep_waiting_for`], for the data connection of `rank`. The function also reports
+    /// the progress of the transfer.
+    fn keep_transferring(&self, rank: usize) -> impl FnMut(Duration) -> Result<()> {
+        let mut keep_waiting = self.keep_waiting_for(rank);
+        move |idle| {
+            if idle.is_zero() {
+                self.report_progress();
+            }
+            keep_waiting(idle)
+        }
+    }
+
+    fn millis(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    fn time_since_progress(&self) -> Duration {
+        Duration::from_millis(self.millis().saturating_sub(self.last_progress.load(Ordering::Relaxed)))
+    }
+
+    fn report_interval(&self) -> u64 {
+        (self.timeout / REPORTS_PER_TIMEOUT).as_millis() as u64
+    }
+
+    /// Records that data has moved, and reports it to all ranks unless the last report is recent.
+    fn report_progress(&self) {
+        let now = self.millis();
+        self.last_progress.fetch_max(now, Ordering::Relaxed);
+        let due = self.next_report.load(Ordering::Relaxed);
+        let next = now + self.report_interval();
+        if now < due || self.next_report.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        let mut try_once = |_| Err(Error::value("mesh", "the rank does not read"));
+        for peer in self.peers.iter().filter(|peer| !peer.is_closed.load(Ordering::Relaxed)) {
+            // A report may be lost: another one follows. Waiting for the lock may take as long as an announcement to a rank that hangs.
+            if let Ok(control) = peer.control.try_lock() {
+                let _ = write_full(&control, &[PROGRESS], &mut try_once);
+            }
         }
     }
 
@@ -247,8 +306,11 @@ impl World {
     /// Reads from the data connection of a rank.
     pub fn receive(&self, rank: usize, out: &mut [u8]) -> Result<()> {
         let peer = self.peer(rank).ok_or_else(|| Error::Rank { op: "mesh", rank, message: "has no connection".into() })?;
-        match read_full(&peer.data, out, &mut self.keep_waiting_for(rank)) {
-            Ok(()) => Ok(()),
+        match read_full(&peer.data, out, &mut self.keep_transferring(rank)) {
+            Ok(()) => {
+                self.report_progress();
+                Ok(())
+            }
             Err(e) => Err(self.fail_after_grace(e.into_rank_error(rank))),
         }
     }
@@ -298,6 +360,8 @@ impl World {
                 let (rank, message) = (fields.index()?, fields.text()?);
                 self.record_reported_failure(peer.rank, rank, message);
             }
+            // The rank makes no further report during the interval that follows.
+            PROGRESS => drop(self.last_progress.fetch_max(self.millis() + self.report_interval(), Ordering::Relaxed)),
             _ => return None,
         }
         Some(())
@@ -316,8 +380,9 @@ impl World {
     fn send_jobs(&self, n: usize, data: &TcpStream, jobs: &Receiver<SendJob>) {
         let rank = self.peers[n].rank;
         while let Ok(job) = jobs.recv() {
-            let header = write_full(data, &job.header, &mut self.keep_waiting_for(rank));
-            let sent = header.and_then(|()| write_full(data, (*job.piece).as_ref(), &mut self.keep_waiting_for(rank)));
+            let header = write_full(data, &job.header, &mut self.keep_transferring(rank));
+            let sent = header.and_then(|()| write_full(data, (*job.piece).as_ref(), &mut self.keep_transferring(rank)));
+            self.report_progress();
             let sent = sent.map_err(|e| self.fail_after_grace(e.into_rank_error(rank)));
             drop(job.piece);
             // If the exchange has ended after a failure, nothing receives the result.
