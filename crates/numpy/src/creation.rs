@@ -20,7 +20,7 @@ use crate::manipulation::broadcast_arrays;
 /// accepted too.
 ///
 /// # Errors
-/// An integer that the dtype cannot hold.
+/// A number that the dtype cannot hold.
 ///
 /// # Examples
 /// ```
@@ -38,7 +38,10 @@ pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result
     let dtype = dtype.into();
     match a.into() {
         Operand::Array(a) => dtype.map_or(Ok(a.clone()), |dtype| a.astype(dtype)),
-        Operand::Scalar(s) => NdArray::scalar_as(s, dtype.unwrap_or(s.default_dtype())),
+        Operand::Scalar(s) => {
+            let dtype = dtype.unwrap_or(s.default_dtype());
+            NdArray::scalar_as(s.checked_element("asarray", dtype)?, dtype)
+        }
     }
 }
 

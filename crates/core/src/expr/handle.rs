@@ -148,6 +148,9 @@ impl NdArray {
 
     /// Returns a 0-d array of a scalar in its default dtype ([`Scalar::default_dtype`]).
     ///
+    /// # Errors
+    /// [`Error::Value`] for an integer outside the range of int64 and uint64.
+    ///
     /// # Examples
     /// ```
     /// # use cuprum_backend_cpu as _;
@@ -161,7 +164,8 @@ impl NdArray {
     /// ```
     pub fn scalar(value: impl Into<Scalar>) -> Result<NdArray> {
         let value = value.into();
-        Self::scalar_as(value, value.default_dtype())
+        let dtype = value.default_dtype();
+        Self::scalar_as(value.checked_element("scalar", dtype)?, dtype)
     }
 
     /// Returns a 0-d array of a scalar converted to `dtype`.

@@ -76,7 +76,7 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
     let name = op.name();
     let values = &match values {
         Operand::Array(a) => a.clone(),
-        Operand::Scalar(s) => NdArray::scalar_as(*s, s.default_dtype())?,
+        Operand::Scalar(s) => NdArray::scalar(s.checked_for(name, s.default_dtype())?)?,
     };
     let (Some(body), Some(reduction)) = (op.0.body, op.reduction()) else {
         return Err(Error::value(name, "the operation is not a reduction"));

@@ -32,6 +32,18 @@ fn equality_is_that_of_shapes_and_values() {
 }
 
 #[test]
+fn integers_beyond_64_bits_become_no_array() {
+    on_cpu(|| {
+        assert_eq!(NdArray::scalar(u64::MAX)?.item_as::<u64>()?, u64::MAX);
+        assert_eq!(NdArray::scalar(i64::MIN)?.item_as::<i64>()?, i64::MIN);
+        for value in [i128::MAX, 1 << 64, -(1 << 70), i128::from(i64::MIN) - 1] {
+            assert!(matches!(NdArray::scalar(value), Err(Error::Value { .. })), "{value}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn literals_and_vectors_become_arrays() {
     on_cpu(|| {
         let check = |a: NdArray, dtype: DType, shape: &[usize]| assert_eq!((a.dtype(), a.shape()), (dtype, shape));
