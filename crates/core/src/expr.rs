@@ -15,7 +15,7 @@ mod node;
 mod operation_appending;
 mod rows;
 
-pub(crate) use builder::{build_with_dtypes, check_operands, common_shape, elementwise_consuming_args};
+pub(crate) use builder::{build_with_dtypes, check_operands, check_weak_ints, common_shape, elementwise_consuming_args};
 pub use builder::{elementwise, elementwise_group};
 pub use evaluate::run_as_composite;
 pub use fusion::{fusion_enabled, with_fusion};

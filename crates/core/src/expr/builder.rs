@@ -13,6 +13,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, broadcast_shapes};
 use crate::op::{ArgumentType, Cost, DTypeSignature, Op, OpGroup, TypeRule};
+use crate::scalar::Scalar;
 
 /// Maximum number of nodes in an expression. An operation that would exceed this number first evaluates its largest deferred arguments.
 const MAX_EXPRESSION_NODES: u32 = 48;
@@ -37,9 +38,29 @@ pub(crate) fn elementwise_consuming_args(op: Op, args: &mut [Operand]) -> Result
     }
     let signature = match shared_dtype(args) {
         Some(shared) if rule != TypeRule::Where => rule.resolve_shared_dtype(name, shared)?,
-        _ => rule.resolve_dtypes(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgumentType; 3]>>())?,
+        _ => {
+            check_weak_ints(name, rule, args)?;
+            rule.resolve_dtypes(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgumentType; 3]>>())?
+        }
     };
     build_with_dtypes(op, args, signature)
+}
+
+/// Returns an error for an integer outside the range of int64 and uint64 if only weak integers determine the dtype of the result.
+///
+/// NumPy converts such an integer to an object, not to float64. Comparisons are exact, and truth values and quotients of Python integers
+/// exist for any size.
+pub(crate) fn check_weak_ints(name: &'static str, rule: TypeRule, args: &[Operand]) -> Result<()> {
+    let promoted = args.get(usize::from(rule == TypeRule::Where)..).unwrap_or_default();
+    let are_ints = promoted.iter().all(|arg| matches!(arg, Operand::Scalar(Scalar::Int(_) | Scalar::Bool(_))));
+    if are_ints && !matches!(rule, TypeRule::Compare | TypeRule::Logical | TypeRule::Divide) {
+        for arg in promoted {
+            if let Operand::Scalar(s) = arg {
+                s.checked_for(name, s.default_dtype())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the dtype that all arrays of `args` share, if every scalar of `args` can adopt that dtype.
@@ -98,6 +119,7 @@ pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> R
         if args.len() != op.arity() {
             return Err(Error::value(group.name, format!("takes {} arguments, {} given", op.arity(), args.len())));
         }
+        check_weak_ints(group.name, rule, args)?;
         let signature = rule.resolve_dtypes(group.name, &types)?;
         check_operands(group.name, args, &signature)?;
         common_shape(group.name, args)?;

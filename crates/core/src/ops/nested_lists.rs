@@ -81,7 +81,12 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
         return stack(&arrays?, 0).map_err(|e| e.with_function_name(op));
     }
     let mut natural: Option<DType> = None;
-    let mut promote = |_, dtype| {
+    let given = dtype;
+    let mut promote = |number: Scalar, dtype| {
+        // An int outside the range of 64 bits is an object in NumPy, also beside numbers that promote to float64.
+        if given.is_none() {
+            number.checked_for(op, dtype)?;
+        }
         natural = Some(natural.map_or(dtype, |d| d.promote(dtype)));
         Ok(())
     };
