@@ -64,8 +64,21 @@ impl From<Error> for PlanError {
 impl LibraryError {
     /// Returns whether the library does not support the operation, so that another attempt would fail too.
     fn is_permanent(self) -> bool {
-        let permanent = [Status::NOT_SUPPORTED, Status::ARCH_MISMATCH, Status::INVALID_VALUE, Status::INSUFFICIENT_WORKSPACE];
+        let permanent = [
+            Status::NOT_SUPPORTED,
+            Status::ARCH_MISMATCH,
+            Status::INVALID_VALUE,
+            Status::INSUFFICIENT_WORKSPACE,
+            Status::INSUFFICIENT_DRIVER,
+            Status::LICENSE_ERROR,
+        ];
         permanent.contains(&self.status)
+    }
+
+    /// Returns whether the cause may be too little free device memory.
+    fn is_out_of_memory(self) -> bool {
+        // `cutensorCreate` may report the last two if the driver has no memory for its modules.
+        [Status::ALLOC_FAILED, Status::NOT_INITIALIZED, Status::CUDA_ERROR].contains(&self.status)
     }
 
     /// Returns a reason to decline, or an error if the device failed.
@@ -90,6 +103,42 @@ pub struct Handle {
     measuring: Mutex<()>,
 }
 
+/// The handle of one device, or the reason why the library supports no handle for this device.
+struct HandleSlot<T = Handle> {
+    handle: OnceLock<T>,
+    /// A permanent reason. The lock is also held while the handle is created.
+    refusal: Mutex<Option<String>>,
+}
+
+impl<T> Default for HandleSlot<T> {
+    fn default() -> HandleSlot<T> {
+        HandleSlot { handle: OnceLock::new(), refusal: Mutex::default() }
+    }
+}
+
+impl<T> HandleSlot<T> {
+    /// Returns the handle, which `create` creates at the first call. The error of `create` is the reason, and whether it is permanent.
+    /// After a temporary reason, such as a lack of device memory, the next call tries again.
+    fn get_or_create(&self, create: impl FnOnce() -> std::result::Result<T, (String, bool)>) -> std::result::Result<&T, Reason> {
+        if let Some(handle) = self.handle.get() {
+            return Ok(handle);
+        }
+        let mut refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = self.handle.get() {
+            return Ok(handle);
+        }
+        if let Some(reason) = &*refusal {
+            return Err(Reason::with_text(|| reason.clone()));
+        }
+        create().map(|handle| self.handle.get_or_init(|| handle)).map_err(|(reason, is_permanent)| {
+            if is_permanent {
+                *refusal = Some(reason.clone());
+            }
+            Reason::with_text(|| reason)
+        })
+    }
+}
+
 // SAFETY: cutensor.h marks every function that is called with a handle here as thread-safe.
 unsafe impl Send for Handle {}
 // SAFETY: cutensor.h marks every function that is called with a handle here as thread-safe.
@@ -101,25 +150,36 @@ impl Handle {
     /// # Errors
     /// Returns the reason if the handle cannot be created.
     fn of_device(call: &Call) -> std::result::Result<&'static Handle, Reason> {
-        static HANDLES: OnceLock<Vec<OnceLock<std::result::Result<Handle, String>>>> = OnceLock::new();
+        static HANDLES: OnceLock<Vec<HandleSlot>> = OnceLock::new();
         let count = || driver::probe().map_or(0, |d| d.devices.len());
-        let slots = HANDLES.get_or_init(|| (0..count()).map(|_| OnceLock::new()).collect());
+        let slots = HANDLES.get_or_init(|| (0..count()).map(|_| HandleSlot::default()).collect());
         let ordinal = call.device.ordinal();
         let slot = slots.get(ordinal).ok_or(Reason::new("no such device"))?;
-        let handle = slot.get_or_init(|| Handle::create_handle(ordinal).map_err(|e| e.to_string()));
-        handle.as_ref().map_err(|e| Reason::with_text(|| e.clone()))
+        slot.get_or_create(|| {
+            let library = library::shared().map_err(|e| (e.to_string(), false))?;
+            let context = Context::get(ordinal).map_err(|e| (e.to_string(), false))?;
+            Handle::create_handle(library, context)
+                .map_err(|e| (e.to_string(), false))?
+                .map_err(|e| (format!("{}: {}", e.function, sys::describe_status(&library.functions, e.status)), e.is_permanent()))
+        })
     }
 
-    fn create_handle(ordinal: usize) -> std::result::Result<Handle, CudaError> {
-        let library = library::shared()?;
-        let context = Context::get(ordinal)?;
-        context.bind()?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: the context of the device is current; the out-pointer is valid.
-        let status = unsafe { (library.functions.create)(&mut raw) };
-        check_status("cutensorCreate", status)
-            .map_err(|r| CudaError::Missing(format!("{}: {}", r.function, sys::describe_status(&library.functions, r.status))))?;
-        Ok(Handle { raw, library, context, plans: PlanCache::default(), measuring: Mutex::new(()) })
+    /// Creates the handle of a device. If the device has no memory for it, returns the pool's free blocks to the device and tries once
+    /// more.
+    fn create_handle(library: &'static Library, context: &'static Context) -> std::result::Result<LibraryResult<Handle>, CudaError> {
+        let create = || {
+            context.rebind()?; // the library creates the handle in the thread's current context
+            let mut raw = ptr::null_mut();
+            // SAFETY: the context of the device is current; the out-pointer is valid.
+            let status = unsafe { (library.functions.create)(&mut raw) };
+            Ok::<_, CudaError>(check_status("cutensorCreate", status).map(|()| raw))
+        };
+        let mut created = create()?;
+        if created.is_err_and(LibraryError::is_out_of_memory) {
+            context.trim()?;
+            created = create()?;
+        }
+        Ok(created.map(|raw| Handle { raw, library, context, plans: PlanCache::default(), measuring: Mutex::new(()) }))
     }
 
     /// Creates the descriptor of an operand.
@@ -193,7 +253,7 @@ impl Handle {
     /// Makes the device's context current. Must be called directly before a function of the library, because an allocation in between may
     /// make another context current to free memory of another device.
     fn bind_context(&self) -> LibraryResult<()> {
-        self.context.bind().map_err(|_| LibraryError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
+        self.context.rebind().map_err(|_| LibraryError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
     }
 
     /// Creates the plan of the operation in `key` that uses the kernel `variant` of the library.
@@ -495,6 +555,21 @@ mod tests {
     #[test]
     fn alignments_are_powers_of_two_up_to_256() {
         assert_eq!([0x1000, 0x1010, 0x1004, 0x1080, 0x7f00_0000].map(address_alignment), [256, 16, 4, 128, 256]);
+    }
+
+    #[test]
+    fn a_handle_is_created_again_after_a_temporary_failure() {
+        let slot = HandleSlot::<u32>::default();
+        let run = |result: std::result::Result<u32, (&str, bool)>| {
+            slot.get_or_create(|| result.map_err(|(reason, is_permanent)| (reason.into(), is_permanent))).copied().ok()
+        };
+        assert_eq!([Err(("no memory", false)), Ok(5), Err(("kept", true))].map(run), [None, Some(5), Some(5)]);
+        let slot = HandleSlot::<u32>::default();
+        assert!(slot.get_or_create(|| Err(("no such architecture".into(), true))).is_err());
+        assert!(slot.get_or_create(|| Ok(5)).is_err());
+        let error = |status| LibraryError { function: "x", status };
+        assert!(error(Status::ALLOC_FAILED).is_out_of_memory() && !error(Status::INTERNAL_ERROR).is_out_of_memory());
+        assert!(error(Status::INSUFFICIENT_DRIVER).is_permanent());
     }
 
     #[test]
