@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut};
 use cuprum_core::dtype::Element;
 use cuprum_core::layout::checked_size;
 use cuprum_core::{Device, DeviceKind, Error, IntoShape, NdArray, Result};
@@ -16,7 +16,7 @@ use crate::device;
 
 /// Returns the slice's memory as an array of the given shape, in C order and without a copy.
 ///
-/// Work that uses the array runs after the work on the slice's stream, and after all writes of the slice that cudarc has recorded. The
+/// Work that uses the array runs after the work on the slice's stream, and after all uses of the slice that cudarc has recorded. The
 /// slice is dropped after the array's last use.
 ///
 /// # Errors
@@ -36,7 +36,7 @@ use crate::device;
 /// # Ok(())
 /// # }
 /// ```
-pub fn from_cuda_slice<T: Element>(slice: CudaSlice<T>, shape: impl IntoShape) -> Result<NdArray> {
+pub fn from_cuda_slice<T: Element>(mut slice: CudaSlice<T>, shape: impl IntoShape) -> Result<NdArray> {
     const OP: &str = "from_cuda_slice";
     let shape = shape.into_shape();
     if checked_size(OP, &shape)? != slice.len() {
@@ -45,8 +45,9 @@ pub fn from_cuda_slice<T: Element>(slice: CudaSlice<T>, shape: impl IntoShape) -
     let device = Device::new(DeviceKind::intern(device::DEVICE_KIND_NAME)?, u16::try_from(slice.ordinal()).unwrap_or(u16::MAX));
     check_context(OP, device, slice.stream())?;
     let stream = slice.stream().clone();
-    let (pointer, read) = slice.device_ptr(&stream);
-    drop(read);
+    // `device_ptr_mut` makes the stream also wait for reads on other streams, because the array may be written.
+    let (pointer, recorded) = slice.device_ptr_mut(&stream);
+    drop(recorded);
     // SAFETY: `stream` exists until the end of this function.
     let ready = unsafe { ForeignStream::from_raw(stream.cu_stream()) };
     // SAFETY: the slice owns its elements, which nothing else refers to. cudarc frees memory on any thread.
@@ -66,6 +67,9 @@ fn check_context(op: &'static str, device: Device, stream: &CudaStream) -> Resul
 ///
 /// The value dereferences to the slice, which is read-only because other arrays may share the memory. The array stays alive until the value
 /// is dropped. The drop orders the reuse of the memory after all work that is queued on the stream at that time.
+///
+/// cudarc makes its other streams wait for the array before they use the slice. Code that calls the unsafe
+/// `CudaContext::disable_event_tracking` orders its streams itself.
 #[derive(Debug)]
 pub struct SharedSlice<T> {
     slice: ManuallyDrop<CudaSlice<T>>,
@@ -95,7 +99,10 @@ impl<T: Element> SharedSlice<T> {
         let pointer = SharedPointer::new(array, Some(foreign))?;
         // SAFETY: `pointer` keeps `array.size()` elements of type `T` alive at this address. The slice is leaked on drop, never freed.
         let slice = unsafe { stream.upgrade_device_ptr::<T>(pointer.address(), array.size()) };
-        Ok(SharedSlice { slice: ManuallyDrop::new(slice), _pointer: pointer, _stream: stream.clone() })
+        let mut slice = ManuallyDrop::new(slice);
+        // Records the slice's write event on `stream`, which waits for the array. Other streams of cudarc wait for this event.
+        drop(slice.device_ptr_mut(stream));
+        Ok(SharedSlice { slice, _pointer: pointer, _stream: stream.clone() })
     }
 }
 
