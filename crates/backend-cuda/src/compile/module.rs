@@ -45,13 +45,13 @@ impl Module {
     pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
         let mut raw = ptr::null_mut();
         if is_whole_elf(code) {
-            context.retry_out_of_memory(|| {
+            context.retry_in_current_context(|| {
                 // SAFETY: the context is current. The driver takes the length of `code` from its ELF header, which was checked against the
                 // slice, and copies the code.
                 check_result("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })
             })?;
         } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
-            raw = context.retry_out_of_memory(|| compile_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
+            raw = context.retry_in_current_context(|| compile_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
         } else {
             return Err(CudaError::Invalid("a module's code is neither a complete cubin nor PTX".into()));
         }
@@ -64,7 +64,7 @@ impl Module {
         driver::require_function("cuModuleGetGlobal_v2")?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
         let (mut pointer, mut nbytes) = (0, 0);
-        self.context.retry_out_of_memory(|| {
+        self.context.retry_in_current_context(|| {
             // SAFETY: the module is loaded in the current context. `c_name` is NUL-terminated, and both out-pointers are locals.
             check_result("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })
         })?;
@@ -76,7 +76,7 @@ impl Module {
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a kernel's name holds a NUL".into()))?;
         let mut raw = ptr::null_mut();
         // `cuModuleGetFunction` may run out of memory, because the driver may load the module's code lazily here.
-        self.context.retry_out_of_memory(|| {
+        self.context.retry_in_current_context(|| {
             // SAFETY: the module is loaded in the current context. `c_name` is NUL-terminated, and the out-pointer is a local.
             check_result("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })
         })?;
@@ -88,7 +88,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         // No kernel of the module may run while the module is unloaded, so this code waits for all streams of the context. Modules are
         // rarely unloaded.
-        if self.context.synchronize_quietly() && self.context.bind().is_ok() {
+        if self.context.synchronize_quietly() && self.context.rebind().is_ok() {
             // SAFETY: the module is unloaded only in this `drop`, and the wait for all streams ensures that none of its kernels is running.
             unsafe { sys::cuModuleUnload(self.raw) };
         }
@@ -134,7 +134,7 @@ impl Global {
     pub fn read_bytes(&self) -> Result<Vec<u8>> {
         let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
         context.synchronize()?; // because other streams may be writing the variable
-        context.bind()?;
+        context.rebind()?;
         // SAFETY: the variable and `bytes` both have `nbytes` bytes, and the module is loaded. `bytes` is read only after the wait for the
         // copy.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
@@ -153,7 +153,7 @@ impl Global {
         }
         let context = self.module.context;
         context.synchronize()?; // because other streams may be reading the variable
-        context.bind()?;
+        context.rebind()?;
         // SAFETY: the variable and `bytes` have the same size, and the module is loaded. `bytes` lives until the wait for the copy ends.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
         check_result("cuMemcpyHtoDAsync", code)?;
@@ -253,7 +253,7 @@ impl Function {
         if driver::require_function("cuFuncGetParamInfo").is_err() {
             return Ok(None);
         }
-        self.module.context.bind()?;
+        self.module.context.rebind()?;
         let mut sizes = SmallVec::new();
         loop {
             let (mut offset, mut size) = (0, 0);
@@ -271,7 +271,7 @@ impl Function {
     /// if `shared_bytes` exceeds the kernel's limit, which is 48 KiB until [`Function::allow_dynamic_shared`] raises it.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
         driver::require_function("cuOccupancyMaxPotentialBlockSize")?;
-        self.module.context.bind()?;
+        self.module.context.rebind()?;
         let (mut blocks, mut threads): (c_int, c_int) = (0, 0);
         // SAFETY: `raw` is a loaded function, and both out-pointers are locals. No callback is passed, because the shared memory
         // does not depend on the block size.
@@ -287,7 +287,7 @@ impl Function {
         if let Some(&(_, _, blocks)) = known.iter().find(|(t, s, _)| (*t, *s) == (threads, shared_bytes)) {
             return Ok(blocks);
         }
-        self.module.context.bind()?;
+        self.module.context.rebind()?;
         let mut blocks: c_int = 0;
         let threads_arg = c_int::try_from(threads).map_err(|_| CudaError::Invalid(format!("a block of {threads} threads")))?;
         // SAFETY: `raw` is a loaded function, and the out-pointer is a local.
@@ -326,7 +326,7 @@ impl Function {
 
     /// Returns the resource usage of the compiled kernel.
     pub fn attributes(&self) -> Result<FunctionAttributes> {
-        self.module.context.bind()?;
+        self.module.context.rebind()?;
         let get = |attribute| {
             let mut value: c_int = 0;
             // SAFETY: `raw` is a loaded function, and the out-pointer is a local.

@@ -132,7 +132,7 @@ impl Context {
         }
         self.bind()?;
         let fault = self.new_error_word(true)?;
-        let stream = self.retry_out_of_memory(|| self.streams.take_capture_stream())?;
+        let stream = self.retry_in_current_context(|| self.streams.take_capture_stream())?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: `stream` is an idle stream of this context, which is current.
         let begun = check_result("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) });
@@ -183,7 +183,7 @@ impl Context {
         let made = ended.and_then(|()| {
             // SAFETY: `graph` comes from `cuStreamEndCapture`. With a null array, the driver writes only the number of nodes.
             check_result("cuGraphGetNodes", unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) })?;
-            self.retry_out_of_memory(|| {
+            self.retry_in_current_context(|| {
                 // SAFETY: `graph` comes from `cuStreamEndCapture`, and the out-pointer `exec` is a local.
                 check_result("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
             })

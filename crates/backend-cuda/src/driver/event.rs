@@ -35,7 +35,7 @@ impl Event {
     }
 
     fn with_flags(context: &'static Context, flags: u32) -> Result<Event> {
-        context.bind()?;
+        context.rebind()?; // the driver creates the event in the thread's current context
         let mut raw = ptr::null_mut();
         // SAFETY: the context is current, and the out-pointer is a local.
         check_result("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;

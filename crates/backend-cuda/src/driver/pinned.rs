@@ -38,7 +38,7 @@ impl Drop for PinnedBlock {
 pub(crate) fn allocate_pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require_function("cuMemFreeHost")?;
     context.in_flight().drop_completed(); // frees the sources of completed copies
-    context.bind()?;
+    context.rebind()?;
     let mut memory: *mut c_void = ptr::null_mut();
     // SAFETY: the context is current, and the out-pointer `memory` is a local.
     check_result("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;

@@ -53,7 +53,7 @@ impl Drop for NvtxRange {
 
 /// Starts (`on`) or stops recording in a profiler that observes this process, such as Nsight Systems.
 pub fn set_recording(context: &Context, on: bool) -> Result<()> {
-    context.bind()?;
+    context.rebind()?;
     // SAFETY: `context` is current on this thread, and the functions take no arguments.
     let (name, code) = unsafe {
         match on {

@@ -36,7 +36,7 @@ impl StreamMark {
     /// Blocks the host until the device reaches the event.
     pub(super) fn wait_on_host(&self) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: the event handle is destroyed only with the process.
+        // SAFETY: the event handle of a mark is never destroyed.
         check_result("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.event.0) })
     }
 }
@@ -49,6 +49,7 @@ impl Context {
         let event = match kept {
             Some(event) => event,
             None => {
+                self.rebind()?;
                 let mut raw = ptr::null_mut();
                 let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
                 // SAFETY: the context is current, and the out-pointer `raw` is a local.
@@ -56,10 +57,15 @@ impl Context {
                 EventHandle(raw)
             }
         };
-        let mark = StreamMark { event, stream, context: self };
         // SAFETY: the event and the stream are of this context, which is current.
-        check_result("cuEventRecord", unsafe { sys::cuEventRecord(mark.event.0, self.raw_stream(stream)) })?;
-        Ok(Arc::new(mark))
+        let recorded = check_result("cuEventRecord", unsafe { sys::cuEventRecord(event.0, self.raw_stream(stream)) });
+        if let Err(error) = recorded {
+            // An event that cannot be recorded is not used again.
+            // SAFETY: the event is unused, and no mark has its handle.
+            unsafe { sys::cuEventDestroy_v2(event.0) };
+            return Err(error);
+        }
+        Ok(Arc::new(StreamMark { event, stream, context: self }))
     }
 
     /// Makes `stream` wait on the device for all work queued so far on the streams `others`.
@@ -87,7 +93,7 @@ impl Fence for StreamMark {
     }
 
     fn is_passed(&self) -> bool {
-        // SAFETY: the event handle is destroyed only with the process. After an error of the device, the result is false.
+        // SAFETY: the event handle of a mark is never destroyed. After an error of the device, the result is false.
         self.context.bind().is_ok() && unsafe { sys::cuEventQuery(self.event.0) } == sys::CUresult::CUDA_SUCCESS
     }
 }

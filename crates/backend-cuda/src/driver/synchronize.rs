@@ -8,7 +8,7 @@ impl Context {
     /// Returns the number of a stream for new work. Creates a stream until there are 32 besides stream 0, then returns existing streams in
     /// turn.
     pub fn new_stream(&self) -> Result<u32> {
-        self.streams.next_stream(|| self.retry_out_of_memory(create_stream))
+        self.streams.next_stream(|| self.retry_in_current_context(create_stream))
     }
 
     /// Blocks until all work queued so far on all streams has ended. Then returns errors of the driver, and faults of kernels that were

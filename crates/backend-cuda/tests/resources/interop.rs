@@ -285,6 +285,38 @@ fn slices_become_arrays_and_arrays_slices() {
 }
 
 #[test]
+fn other_streams_of_the_library_wait_for_a_shared_slice() {
+    on_device(|_| {
+        let mut library = Library::new()?;
+        let other = library.stream.context().new_stream().map_err(foreign)?;
+        let values = library.upload(&ramp(N))?;
+        // The first turn compiles the kernel, which takes longer than the slow work.
+        for _ in 0..2 {
+            let a = from_cuda_slice(library.late(&values)?, N)?;
+            let slice = SharedSlice::<f32>::new((&a * 2.0f32).eval()?, &library.stream)?;
+            let read = other.clone_dtoh(&*slice).map_err(foreign)?;
+            assert!(read.iter().zip(ramp(N)).all(|(got, x)| *got == 2.0 * x));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_library_may_make_another_context_current() {
+    on_device(|device| {
+        if CudaContext::device_count().map_err(foreign)? < 2 {
+            return Ok(());
+        }
+        let a = arange(0, 1000, 1)?.to_device(device)?;
+        CudaContext::new(1).and_then(|context| context.bind_to_thread()).map_err(foreign)?;
+        // An expression of its own, so that its module is loaded here.
+        let sum = ((&a * 3) - (&a % 7)).sum(())?;
+        assert_eq!(sum.item()?.as_int(), Some((0..1000).map(|n: i128| n * 3 - n % 7).sum()));
+        Ok(())
+    });
+}
+
+#[test]
 fn other_addresses_are_refused() {
     on_device(|device| {
         let on_host = [0f32; 4];

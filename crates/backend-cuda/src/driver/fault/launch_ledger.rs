@@ -145,7 +145,7 @@ impl Context {
     pub(in crate::driver) fn new_error_word(&'static self, is_graph: bool) -> Result<Arc<LaunchErrorWord>> {
         let free = &self.fault_tracker().free;
         let word = free.take_word(|| {
-            self.bind()?;
+            self.rebind()?;
             allocate_error_words()
         })?;
         Ok(LaunchErrorWord::new(word, free.clone(), is_graph))

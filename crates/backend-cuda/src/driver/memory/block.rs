@@ -36,7 +36,7 @@ impl Context {
             if beyond_limit {
                 self.trim()?; // because free blocks in the pool count towards the limit
             }
-            self.retry_out_of_memory(|| self.alloc_raw(home, size))
+            self.retry_in_current_context(|| self.alloc_raw(home, size))
         };
         let allocated = allocate();
         let mut pool = self.memory.lock_pool();

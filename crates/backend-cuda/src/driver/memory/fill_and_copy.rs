@@ -92,7 +92,7 @@ impl Context {
                     check_result("cuMemPoolSetAccess", unsafe { sys::cuMemPoolSetAccess(self.memory.driver_pool, &access, 1) })
                 }
                 true => {
-                    peer.bind()?;
+                    peer.rebind()?;
                     // SAFETY: neither context is ever released, and the context of `peer` is current.
                     check_result("cuCtxEnablePeerAccess", unsafe { sys::cuCtxEnablePeerAccess(self.raw(), 0) })
                 }

@@ -106,6 +106,7 @@ impl DeviceBuffer {
     pub(crate) unsafe fn lend_to_stream(&self, stream: Option<sys::CUstream>, access: ForeignAccess) -> Result<()> {
         let context = self.context();
         context.check_not_capturing("giving an array to another library")?;
+        context.rebind()?; // the other library may have changed the thread's current context
         let number = match access {
             ForeignAccess::Read => self.prepare_read()?,
             ForeignAccess::Write => self.prepare_write()?,
@@ -124,6 +125,7 @@ impl DeviceBuffer {
     /// `stream` is a stream of the buffer's context, or the driver's constant for a default stream.
     pub(crate) unsafe fn release_after(&self, stream: sys::CUstream, access: ForeignAccess) -> Result<()> {
         let context = self.context();
+        context.rebind()?; // the other library may have changed the thread's current context
         let event = Event::new(context)?;
         // SAFETY: the caller guarantees that `stream` is of this context.
         unsafe { event.record_on_foreign_stream(stream) }?;

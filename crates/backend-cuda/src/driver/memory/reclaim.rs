@@ -56,6 +56,21 @@ impl Context {
         )
     }
 
+    /// Returns the result of `attempt` as [`Context::retry_out_of_memory`] does, for calls that depend on the driver's current context:
+    /// those that create objects, and those of NVIDIA's libraries.
+    ///
+    /// The driver's current context is set before each attempt, because other code on this thread, such as cudarc, may have changed it.
+    pub(crate) fn retry_in_current_context<T>(&self, attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut attempt = attempt;
+        retry_once(
+            || {
+                self.rebind()?;
+                attempt()
+            },
+            || self.trim(),
+        )
+    }
+
     /// Frees `blocks`, each given by its stream number and address, in the order of that stream.
     ///
     /// # Safety
@@ -124,7 +139,7 @@ impl Context {
 
     /// Returns the number of free bytes on the device, which all processes share.
     pub fn free_memory(&self) -> Result<usize> {
-        self.bind()?;
+        self.rebind()?;
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: the context is current, and both out-pointers are locals.
         check_result("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;

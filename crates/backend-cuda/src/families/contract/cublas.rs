@@ -353,7 +353,7 @@ impl Blas {
     fn new(context: &'static Context) -> Result<Blas> {
         let api = CublasApi::shared_functions(context.driver_version().0)?;
         let mut handle = ptr::null_mut();
-        context.retry_out_of_memory(|| {
+        context.retry_in_current_context(|| {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
             check_library_status(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
         })?;
@@ -383,7 +383,7 @@ impl Blas {
             return Ok((on, None));
         }
         on.stream = None;
-        self.context.bind()?;
+        self.context.rebind()?;
         // SAFETY: the handle exists and is locked, and the stream is of its context.
         check_library_status(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
         // If several streams use cuBLAS, results are equal from run to run only if the caller sets a workspace for each stream. The
@@ -409,7 +409,7 @@ impl Blas {
 
     fn set_workspace(&self, on: &BlasHandle, buffer: &DeviceBuffer) -> Result<()> {
         let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
-        self.context.bind()?; // because allocating the buffer may have freed memory of another device
+        self.context.rebind()?; // because allocating the buffer may have freed memory of another device
         // SAFETY: `buffer` lives as long as the handle is set to it, and one stream uses it in order.
         let code = unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) };
         check_library_status(self.context, "cublasSetWorkspace", code)
@@ -460,7 +460,7 @@ impl Blas {
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
             // The call is retried if the device is out of memory. cuBLAS may load kernels and allocate memory in the first call for a dtype
             // or a shape.
-            return self.context.retry_out_of_memory(|| {
+            return self.context.retry_in_current_context(|| {
                 // SAFETY: this thread holds the locked handle. The factors live through the call (host pointer mode is the default). The
                 // caller guarantees that the device addresses are valid.
                 let code = unsafe {
@@ -497,7 +497,7 @@ impl Blas {
             let text = format!("matrix sizes past 2^31 need cuBLAS 12 or later; {} is older", self.api.path.display());
             return Err(CudaError::Invalid(text));
         };
-        self.context.retry_out_of_memory(|| {
+        self.context.retry_in_current_context(|| {
             // SAFETY: the caller guarantees that extents and addresses are valid. This thread holds the locked handle.
             let code = unsafe {
                 gemm_64(

@@ -216,7 +216,7 @@ impl Plan {
     fn new(context: &'static Context, shape: &Shape, now: u64) -> Result<Plan> {
         let api = CufftApi::shared_functions(context.driver_version().0)?;
         let (mut handle, mut work_bytes) = (0, 0);
-        context.retry_out_of_memory(|| {
+        context.retry_in_current_context(|| {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
             check_library_status(context, "cufftCreate", unsafe { (api.create)(&mut handle) })?;
             let planned = Plan::make_plan(context, api, handle, shape, &mut work_bytes);
@@ -288,7 +288,7 @@ impl Plan {
         }
         let pointer = |address: u64| ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let (from, to, direction) = (pointer(input), pointer(output), if inverse { 1 } else { -1 });
-        self.context.retry_out_of_memory(|| {
+        self.context.retry_in_current_context(|| {
             if *stream != Some(number) {
                 *stream = None;
                 // SAFETY: the handle exists and is locked, and the stream is of its context.
@@ -327,7 +327,7 @@ impl Drop for Plan {
     fn drop(&mut self) {
         let is_needed = self.is_in_graph.load(Ordering::Relaxed) || self.context.is_capturing();
         // This wait does not report faults of kernels. The next call that reports errors reports them.
-        if is_needed || !self.context.synchronize_quietly() || self.context.bind().is_err() {
+        if is_needed || !self.context.synchronize_quietly() || self.context.rebind().is_err() {
             return;
         }
         let (handle, _) = *self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -79,7 +79,7 @@ impl Handles {
             return Ok(handle);
         }
         let (mut handle, mut params) = (ptr::null_mut(), ptr::null_mut());
-        context.retry_out_of_memory(|| {
+        context.retry_in_current_context(|| {
             // SAFETY: the context is current, and the out-pointer is a local.
             check_library_status(context, "cusolverDnCreate", unsafe { (api.create)(&mut handle) })
         })?;
@@ -188,7 +188,7 @@ impl Routines {
         }
         context.check_not_capturing("a routine of cuSOLVER")?;
         let api = CusolverApi::shared_functions(context)?;
-        context.bind()?;
+        context.rebind()?;
         let handle = HANDLES.get(context).get(context, api)?.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Routines { api, context, handle, dtype, workspace: Workspace::default() })
     }
@@ -242,7 +242,7 @@ impl Routines {
             self.keep_host_workspace()?;
             self.workspace.host = Some(HostWorkspace::new(host.max(1))?);
         }
-        self.context.bind()?; // because allocating the buffer may have freed memory of another device
+        self.context.rebind()?; // because allocating the buffer may have freed memory of another device
         let device_pointer = self.workspace.device.as_ref().map_or(0, DeviceBuffer::pointer);
         let host_pointer = self.workspace.host.as_ref().map_or(ptr::null_mut(), |kept| kept.pointer());
         check_library_status(self.context, name, routine(to_device_pointer(device_pointer), device, host_pointer, host))
