@@ -25,6 +25,7 @@ const TABLE: &[Row] = &[
     ("sqrt(2**70)", Array, 1, "out of bounds for uint64", ""),
     ("sin(2**64)", Array, 1, "out of bounds for uint64", ""),
     ("np.divmod(2**70, 1)", Array, 1, "out of bounds for uint64", ""),
+    ("power(2**70, 1)", Array, 1, "out of bounds for uint64", ""),
     ("frexp(2**70)", Array, 1, "out of bounds for uint64", ""),
     ("ldexp(2**70, 1)", Array, 1, "out of bounds for uint64", ""),
     ("array([2**70, -1])", Array, 1, "[array] integer 1180591620717411303424 is out of bounds", ""),

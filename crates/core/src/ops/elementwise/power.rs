@@ -100,6 +100,9 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
 /// Computes the power for exponents that need no power function, such as 2. Returns `None` for other exponents. As in NumPy's loops, the
 /// exponent is first converted to the promoted dtype.
 fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
+    if let Operand::Scalar(_) = base {
+        check_weak_ints(POWER.name(), TypeRule::PromoteNumber, &[base.clone(), Operand::Scalar(exponent)])?;
+    }
     let dtype = result_type(&[base.arg_type(), Operand::Scalar(exponent).arg_type()]);
     let exponent = match (dtype.kind(), exponent) {
         (Kind::Float, _) => Scalar::from_bytes(dtype, &exponent.to_bytes(dtype)).as_f64(),
