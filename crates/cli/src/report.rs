@@ -34,7 +34,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the folder of the report, or `None` if the command times an expression.
+    /// Returns the folder to which `cuprum bench --report` writes the page, or `None` without this option.
     pub fn folder(&self) -> Option<&Path> {
         self.report.as_deref()
     }

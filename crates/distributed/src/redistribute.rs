@@ -165,9 +165,9 @@ pub(crate) fn resolve_partial(buffer: &ShardedBuffer) -> Result<Option<StoredArr
     resolve_partial_along(buffer, None)
 }
 
-/// Combines the values of the ranks, in the order of the ranks, if a reduction is pending. With an `axis` of the stored array, the first
-/// partial mesh axis divides that axis in the result: each rank receives and combines only the values of its part. If `axis` is `None`,
-/// every rank combines all values. Returns `None` if no reduction is pending.
+/// Combines the values of the ranks along the first mesh axis with a pending reduction ([`Placement::Partial`]), in the order of the ranks.
+/// If `axis` is an axis of the stored array, the result is divided along this axis: each rank receives and combines only the values of its
+/// part. If `axis` is `None`, every rank combines all values. Returns `None` if no reduction is pending.
 pub(crate) fn resolve_partial_along(buffer: &ShardedBuffer, axis: Option<usize>) -> Result<Option<StoredArray>> {
     let mesh = buffer.mesh;
     let Some((mesh_axis, op)) = buffer.distribution.placements.iter().enumerate().find_map(|(m, p)| match p {

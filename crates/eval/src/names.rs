@@ -10,7 +10,7 @@ pub struct NameUse {
     pub name: String,
     /// Source range of the place where the script first reads the name.
     pub span: Span,
-    /// Whether the script first reads the name as the function of a call. The name is then most likely a function.
+    /// Whether the first use of the name is a call, as in `name(x)`, so that the name is most likely a function.
     pub called: bool,
 }
 

@@ -116,8 +116,8 @@ impl FloatStyle {
         Err(Error::value(op, message))
     }
 
-    /// Returns the significant digits of a finite `v`, and the decimal exponent of the first digit. `uncounted` returns, for this exponent,
-    /// how many of the first significant digits `precision` and `min_digits` do not count.
+    /// Returns the significant digits of a finite `v`, and the decimal exponent of the first digit. The limits `precision`
+    /// and `min_digits` of `self` do not count the first `uncounted(exponent)` digits, such as those before the decimal point.
     fn digits(&self, v: f64, dtype: DType, uncounted: impl Fn(i32) -> i64) -> (String, i32) {
         let (digits, e) = shortest_digits(v, dtype);
         let counted = |count: usize| count as i64 + uncounted(e);

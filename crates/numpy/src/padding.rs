@@ -29,13 +29,17 @@ pub enum PadMode {
     Empty,
     /// A linear ramp from the edge to these end values.
     LinearRamp(Vec<(Scalar, Scalar)>),
-    /// The maximum along the axis, of the given number of elements next to the edge, or of all elements for `None`.
+    /// The maximum along the axis. A pair for each axis holds the numbers of elements next to its two edges that count (NumPy's
+    /// `stat_length`); without pairs, all elements count.
     Maximum(Option<Vec<(usize, usize)>>),
-    /// The mean along the axis, of the given number of elements next to the edge, or of all elements for `None`.
+    /// The mean along the axis. A pair for each axis holds the numbers of elements next to its two edges that count (NumPy's
+    /// `stat_length`); without pairs, all elements count.
     Mean(Option<Vec<(usize, usize)>>),
-    /// The median along the axis, of the given number of elements next to the edge, or of all elements for `None`.
+    /// The median along the axis. A pair for each axis holds the numbers of elements next to its two edges that count (NumPy's
+    /// `stat_length`); without pairs, all elements count.
     Median(Option<Vec<(usize, usize)>>),
-    /// The minimum along the axis, of the given number of elements next to the edge, or of all elements for `None`.
+    /// The minimum along the axis. A pair for each axis holds the numbers of elements next to its two edges that count (NumPy's
+    /// `stat_length`); without pairs, all elements count.
     Minimum(Option<Vec<(usize, usize)>>),
     /// The elements mirrored at the edge. The edge element itself is not repeated.
     Reflect {

@@ -50,7 +50,7 @@ impl Default for Staging {
     }
 }
 
-/// A pinned block that copies reuse and that is never freed.
+/// A block of pinned memory through which one transfer after another passes. It is never freed.
 struct StagingBlock {
     memory: *mut u8,
     /// An event that is recorded after each transfer through the block.

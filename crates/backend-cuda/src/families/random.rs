@@ -102,7 +102,7 @@ fn queue_samples(
 }
 
 fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
-    // Returns the bytes of a number in the kernel's type `R`: float64 for float64 outputs, else float32.
+    // Converts `x` to the kernel's type `R`, which is float64 for float64 outputs and else float32, and returns the bytes of the result.
     let real = |x: f64| cuprum_core::Scalar::Float(x).to_bytes(if dtype == DType::F64 { DType::F64 } else { DType::F32 });
     let integer = |x: u64| {
         let mut bytes = [0; 16];

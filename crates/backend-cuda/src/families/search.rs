@@ -117,6 +117,6 @@ fn queue_members(
     let resident = function.blocks_per_sm(THREADS_PER_BLOCK, FIND_MEMBERS_SHARED_BYTES)? * context.info().sm_count;
     let grid = [sizes[1].div_ceil(FIND_MEMBERS_TILE_LENGTH).min(resident.max(1) as usize) as u32, 1, 1];
     // SAFETY: the arguments match find_members. The sorted array has `sizes[0]` elements, and values and output have `sizes[1]` each. The
-    // shared memory holds the filter and the list.
+    // shared memory has [`FIND_MEMBERS_SHARED_BYTES`] bytes, which hold the filter and the list of numbers of the kernel.
     unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], FIND_MEMBERS_SHARED_BYTES, args.pointers()) }
 }

@@ -124,8 +124,8 @@ impl RawKernel {
     /// Queues the kernel on this thread's stream of the kernel's device, and does not wait. Arrays may be dropped afterwards, because their
     /// memory is reused in stream order.
     ///
-    /// Arguments are checked by number, by size if the driver reports it, and by kind and dtype if the kernel has a
-    /// declaration. Deferred arrays are evaluated first. Errors of the kernel (an illegal address, a failed `assert`) are
+    /// Arguments are checked by number, by size if the driver reports it, and by kind and dtype if the kernel was
+    /// compiled from source that declares its parameters. Deferred arrays are evaluated first. Errors of the kernel (an illegal address, a failed `assert`) are
     /// returned by a later call that waits for the device.
     ///
     /// ```no_run

@@ -45,7 +45,7 @@ struct FinishedSpan {
     name: String,
     category: String,
     thread: u64,
-    /// The rank of a mesh that made the call.
+    /// The rank that made the call, or `None` if the call belongs to no mesh.
     rank: Option<usize>,
     begin: f64,
     duration: f64,

@@ -84,7 +84,8 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
             letters.len() as Mode - 1
         }
     };
-    // Ellipsis axes are numbered from the right, so that they broadcast. Modes 0 to 51 are letters, those from 52 on ellipsis axes.
+    // Ellipsis axes are numbered from the right, so that they broadcast. Modes 0 to 51 are letters, and modes from 52 on
+    // are ellipsis axes.
     let mut widest = 0;
     let mut inputs = Vec::new();
     for (t, a) in terms.iter().zip(operands) {

@@ -126,7 +126,8 @@ impl KernelVariant {
     }
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation, dtype and team.
+/// Returns names and sources of the kernels, for compile checks without a device. The list covers every operation, every dtype
+/// and every number of threads that compute one matrix.
 pub fn compile_check_sources() -> Vec<(String, String)> {
     let tasks = [
         Linalg::Solve,
