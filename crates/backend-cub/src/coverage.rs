@@ -1,5 +1,5 @@
-//! Table of the operations and dtypes that the accelerator `cub` supports. Each row is the decision of a family's `request_for_call` function
-//! on one example call.
+//! Table of the operations and dtypes that the accelerator `cub` supports. Each row is the decision of a family's `request_for_call`
+//! function on one example call.
 //!
 //! For each reason to decline, a test on a device checks that the accelerator `cuda` serves the declined call.
 
@@ -175,8 +175,8 @@ fn coverage_of(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray],
     })
 }
 
-/// Returns the reason for which the `request_for_call` function of the call's family declines `call`, if it does. Assumes that the inputs of
-/// the call are aligned to 256 bytes.
+/// Returns the reason for which the `request_for_call` function of the call's family declines `call`, if it does. Assumes that the inputs
+/// of the call are aligned to 256 bytes.
 fn check_call(call: &Call) -> std::result::Result<(), Reason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {

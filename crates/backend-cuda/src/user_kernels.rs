@@ -7,7 +7,8 @@
 //! use cuprum_backend_cuda::user_kernels::RawSource;
 //! use cuprum_core::{DType, NdArray, zeros};
 //! # fn main() -> cuprum_core::Result<()> {
-//! let module = RawSource::new("template <class T> __global__ void fill(T* x, T value, int n) { if (threadIdx.x < n) x[threadIdx.x] = value; }")
+//! let module = RawSource::new("template <class T> __global__ void fill(T* x, T value, int n) { if (threadIdx.x < n) x[threadIdx.x] =
+//! value; }")
 //!     .with_name("fill.cu")
 //!     .with_name_expression("fill<float>")
 //!     .with_name_expression("fill<int>")

@@ -306,8 +306,8 @@ impl Handle {
     /// Creates the plan of an operation.
     ///
     /// A large contraction uses the kernel that the tuning store has for the call. If the store has none, and the user named an accelerator
-    /// order, the kernels in [`AlgorithmAndRank::CANDIDATES`] are measured. Otherwise the library chooses, although its choice may take up to
-    /// twice as long (`docs/notes/cutensor-algorithms.md`).
+    /// order, the kernels in [`AlgorithmAndRank::CANDIDATES`] are measured. Otherwise the library chooses, although its choice may take up
+    /// to twice as long (`docs/notes/cutensor-algorithms.md`).
     fn best_plan(&self, key: &PlanKey, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
         let default = || Ok(self.create_plan(key, AlgorithmAndRank::DEFAULT)?);
         if !key.operation.is_large_contraction() {

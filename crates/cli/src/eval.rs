@@ -31,7 +31,8 @@ Put an expression that begins with a minus after `--`:  cuprum eval x=x.npy -- '
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=-, name=-.csv, name=EXPRESSION
+    /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=-, name=-.csv,
+    /// name=EXPRESSION
     #[arg(value_name = "EXPR | NAME=VALUE")]
     words: Vec<String>,
     // clap reads the argument `-.npz` as the option `-.` with the value `npz`.
@@ -40,7 +41,8 @@ pub struct Arguments {
     /// Read a script from a file; - is standard input
     #[arg(short, long, value_name = "SCRIPT")]
     file: Option<PathBuf>,
-    /// Write the result to a file (npy, csv, tsv, txt, png, ppm), or every assigned name to a .npz or .safetensors file, instead of printing; - is standard output
+    /// Write the result to a file (npy, csv, tsv, txt, png, ppm), or every assigned name to a .npz or .safetensors file, instead of
+    /// printing; - is standard output
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     output: Option<PathBuf>,
     #[command(flatten)]

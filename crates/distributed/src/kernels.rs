@@ -60,8 +60,8 @@ fn run_unless_failed(call: &Call, rule: fn(&Call) -> Result<Outcome>) -> Result<
     result
 }
 
-/// Returns whether a user-defined operation of the call has an array as a `&[T]` argument that is divided among ranks, or whose reduction is
-/// pending. The operation may read any element of such an argument.
+/// Returns whether a user-defined operation of the call has an array as a `&[T]` argument that is divided among ranks, or whose reduction
+/// is pending. The operation may read any element of such an argument.
 fn reads_divided_array_argument(call: &Call) -> bool {
     let Some(program) = call.program() else { return false };
     let is_divided = |n: u16| call.inputs.get(usize::from(n)).is_some_and(|input| has_sharded_input(std::slice::from_ref(input)));

@@ -433,7 +433,8 @@ impl Evaluator<'_> {
         for item in &index.items {
             match &item.kind {
                 IndexItemKind::Expr(expr) => match self.evaluate(expr)? {
-                    // If `pair` is a variable with a tuple value, `a[pair]` means `a[pair[0], pair[1]]`. In `a[pair,]`, it is an index array.
+                    // If `pair` is a variable with a tuple value, `a[pair]` means `a[pair[0], pair[1]]`. In `a[pair,]`, it is an index
+                    // array.
                     Value::Tuple(values) if index.items.len() == 1 && !index.tuple => {
                         for value in &values {
                             parts.push(self.with_position(item.span, index::index_part(value))?);

@@ -23,8 +23,8 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the file `path`. If the file cannot be mapped (an empty file, a pipe or a device), the inner `Err` is the open file, because a pipe
-    /// can be opened only once.
+    /// Maps the file `path`. If the file cannot be mapped (an empty file, a pipe or a device), the inner `Err` is the open file, because a
+    /// pipe can be opened only once.
     pub fn open(path: &Path) -> Result<std::result::Result<Mapping, File>> {
         let (file, size) = source::open(path)?;
         if size.is_none_or(|size| size == 0) {

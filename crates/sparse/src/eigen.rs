@@ -245,7 +245,8 @@ impl<'a> KrylovBasis<'a> {
         Ok(residual)
     }
 
-    /// Adds a unit vector that is orthogonal to the basis. Returns the residual of its product with the matrix, and the norm of the product.
+    /// Adds a unit vector that is orthogonal to the basis. Returns the residual of its product with the matrix, and the norm of the
+    /// product.
     fn push(&mut self, vector: NdArray) -> Result<(NdArray, f64)> {
         self.vectors.push(vector.clone());
         let product = contiguous_stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;

@@ -70,8 +70,8 @@ kernel! {
         } else {
             let angle = zi.atan2(zr) + turn;
             if k == 0.0 && size < 1.5 && zr > -0.45 {
-                // Starts with z / (1 + z), whose series agrees with that of branch 0 in the terms z - z^2. For real z below -1 / e, this start
-                // is real, so it must not be used there.
+                // Starts with z / (1 + z), whose series agrees with that of branch 0 in the terms z - z^2. For real z below -1 / e, this
+                // start is real, so it must not be used there.
                 wr = quotient_re(zr, zi, 1.0 + zr, zi);
                 wi = quotient_im(zr, zi, 1.0 + zr, zi);
             } else if k == -1.0 && zi == 0.0 && zr < 0.0 && zr > -0.36787944117144233 {

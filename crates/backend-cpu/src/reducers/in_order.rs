@@ -25,8 +25,8 @@ pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: 
                 return true;
             }
             Some(p) if is_complex => chunk.iter().fold(p, |p, v| p.times(*v)),
-            // `p` is zero or infinite, so the order of the other factors does not matter. `p.times(p)` is 0 or +inf, which each lane multiplies
-            // by its elements, and `p` gives the sign.
+            // `p` is zero or infinite, so the order of the other factors does not matter. `p.times(p)` is 0 or +inf, which each lane
+            // multiplies by its elements, and `p` gives the sign.
             Some(p) => p.times(fold_lanes(chunk, None, |v| p.times(p).times(v), T::times)),
         };
         *product = Some(next);

@@ -93,8 +93,8 @@ impl<'a> NestInput<'a> {
         self.access == AccessPattern::Strided && rows.is_some_and(|axis| self.strides[axis] == 1)
     }
 
-    /// Copies `rows` rows of `len` elements to `out`, where rows start `pitch` elements apart. The first element is number `start` of the loop
-    /// nest with extents `dims`, in C order. Returns `false` without copying if the rows are not inside the buffer.
+    /// Copies `rows` rows of `len` elements to `out`, where rows start `pitch` elements apart. The first element is number `start` of the
+    /// loop nest with extents `dims`, in C order. Returns `false` without copying if the rows are not inside the buffer.
     pub fn gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) -> bool {
         let (at, _) = self.locate_point(dims, start);
         let along = self.strides.last().copied().unwrap_or(0);

@@ -5,7 +5,8 @@ use cuprum_core::Binning;
 
 /// C++ source of relaxed atomic loads and stores, for communication between thread blocks.
 pub const RELAXED_ATOMICS_SOURCE: &str = include_str!("../kernels/relaxed.cuh");
-/// C++ source of the decoupled look-back for counts: the number of elements in all tiles before a tile. Requires [`RELAXED_ATOMICS_SOURCE`].
+/// C++ source of the decoupled look-back for counts: the number of elements in all tiles before a tile. Requires
+/// [`RELAXED_ATOMICS_SOURCE`].
 pub const COUNT_LOOK_BACK_SOURCE: &str = include_str!("../kernels/count_look_back.cuh");
 /// C++ source of the loop with which a thread block visits a range of a row.
 pub const BLOCK_RANGE_SOURCE: &str = include_str!("../kernels/block_range.cuh");
@@ -32,8 +33,8 @@ pub const fn binning_rule(binning: Binning) -> &'static str {
     }
 }
 
-/// Returns the number of look-back states that [`COUNT_LOOK_BACK_SOURCE`] and [`FOLD_LOOK_BACK_SOURCE`] need for a row of `tiles` tiles: one for each
-/// tile, and one for each span of 32 tiles.
+/// Returns the number of look-back states that [`COUNT_LOOK_BACK_SOURCE`] and [`FOLD_LOOK_BACK_SOURCE`] need for a row of `tiles` tiles:
+/// one for each tile, and one for each span of 32 tiles.
 pub const fn look_back_state_count(tiles: usize) -> usize {
     tiles + tiles.div_ceil(32)
 }

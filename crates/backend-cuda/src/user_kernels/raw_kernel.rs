@@ -125,8 +125,8 @@ impl RawKernel {
     /// memory is reused in stream order.
     ///
     /// Arguments are checked by number, by size if the driver reports it, and by kind and dtype if the kernel was
-    /// compiled from source that declares its parameters. Deferred arrays are evaluated first. Errors of the kernel (an illegal address, a failed `assert`) are
-    /// returned by a later call that waits for the device.
+    /// compiled from source that declares its parameters. Deferred arrays are evaluated first. Errors of the kernel (an illegal address, a
+    /// failed `assert`) are returned by a later call that waits for the device.
     ///
     /// ```no_run
     /// use cuprum_backend_cuda::args;

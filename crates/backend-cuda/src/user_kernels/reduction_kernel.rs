@@ -33,8 +33,8 @@ static REDUCTION_KERNEL_DEF: OpDef = OpDef {
     body: None,
     reduction: None,
 };
-/// The operation of all [`ReductionKernel`]s. The [`Work::Custom`] of a call contains a [`UserCppReduction`]. The inputs of the call are the
-/// inputs of the reduction's program.
+/// The operation of all [`ReductionKernel`]s. The [`Work::Custom`] of a call contains a [`UserCppReduction`]. The inputs of the call are
+/// the inputs of the reduction's program.
 pub const REDUCTION_KERNEL: Op = Op(&REDUCTION_KERNEL_DEF);
 
 /// The definition of a [`ReductionKernel`], in CUDA C++. The fields have the order of `cupy.ReductionKernel`.
@@ -275,7 +275,8 @@ impl UserCppReduction {
         }
     }
 
-    /// Returns `key` extended by everything that determines [`UserCppReduction::element_source`], except the program and the access pattern.
+    /// Returns `key` extended by everything that determines [`UserCppReduction::element_source`], except the program and the access
+    /// pattern.
     pub fn extend_key<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
         let KernelParts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
         let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));

@@ -290,7 +290,8 @@ impl TuningAdvice {
         }
     }
 
-    /// Records that the accelerator that this advice names served `call`. If `timer` is given, also records the time since the timer was started.
+    /// Records that the accelerator that this advice names served `call`. If `timer` is given, also records the time since the timer was
+    /// started.
     pub fn record_served(&self, call: &Call, timer: Option<CallTimer>) -> Result<()> {
         let AdviceKind::Trial { guard, .. } = &self.kind else { return Ok(()) };
         let time = match timer {

@@ -175,8 +175,8 @@ impl World {
         self.failure.get().cloned().unwrap_or(error)
     }
 
-    /// Waits up to `FAILURE_REPORT_GRACE` for another rank to report the cause. Without such a report, stores `error` as the failure and reports it.
-    /// Returns the first failure.
+    /// Waits up to `FAILURE_REPORT_GRACE` for another rank to report the cause. Without such a report, stores `error` as the failure and
+    /// reports it. Returns the first failure.
     pub fn fail_after_grace(&self, error: Error) -> Error {
         let end = Instant::now() + FAILURE_REPORT_GRACE;
         while self.failure.get().is_none() && Instant::now() < end && !self.is_ended.load(Ordering::Relaxed) {

@@ -17,8 +17,8 @@ macro_rules! with_gamma {
             // Coefficients of x times the remainder of Stirling's series of log(gamma(x)), in powers of 1 / x^2, for x >= 10.
             const STIRLING_REMAINDER_COEFFICIENTS: [f64; 7] = [0.08333333333333333, -0.0027777777777774917, 0.0007936507931901275, -0.0005952378165753325, 0.0008416702368289515, -0.0019054575847606506, 0.005495156732892567];
 
-            // Coefficients of (-1 / gamma(x) - 1) / ((x - a) (x - b)) in powers of x + 5/2, for -2.8 <= x <= -2.2, where a and b are the zeros of
-            // log(|gamma(x)|) between -3 and -2.
+            // Coefficients of (-1 / gamma(x) - 1) / ((x - a) (x - b)) in powers of x + 5/2, for -2.8 <= x <= -2.2, where a and b are the
+            // zeros of log(|gamma(x)|) between -3 and -2.
             const RECIPROCAL_GAMMA_QUOTIENT_COEFFICIENTS: [f64; 14] = [-5.435384967642253, 5.102939354996549, 1.044274553697895, -2.9809613303502913, 1.048183082525433, 0.22520431558244697, -0.25828282065021957, 0.06088926488089896, 0.00717596018649743, -0.00747152254887555, 0.0016433418490374577, 1.4964667737036972e-05, -9.377028500678697e-05, 2.2558004286607524e-05];
 
             /// Returns sin(pi r) for |r| <= 1/2.

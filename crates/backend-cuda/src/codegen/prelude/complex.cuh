@@ -145,8 +145,8 @@ __device__ __noinline__ inline c128 tanh(c128 z) {
     const f64 t = ::tan(z.im), s = ::sinh(z.re), beta = 1 + t * t, rho = ::sqrt(1 + s * s), below = 1 + beta * s * s;
     return c128(beta * rho * s / below, t / below);
 }
-// Exchanges the parts of `z`. The functions sin, tan, asinh and atan of `z` are those of sinh, tanh, asin and atanh with the parts exchanged
-// before and after.
+// Exchanges the parts of `z`. The functions sin, tan, asinh and atan of `z` are those of sinh, tanh, asin and atanh with the parts
+// exchanged before and after.
 __device__ inline c128 exchanged(c128 z) { return c128(z.im, z.re); }
 __device__ inline c128 sin(c128 z) { return exchanged(sinh(exchanged(z))); }
 __device__ inline c128 cos(c128 z) { return cosh(times_i(z)); }

@@ -52,8 +52,8 @@ pub(super) fn compile_check_sources() -> Vec<(String, String)> {
 pub(super) struct CombineDefinitions {
     element: &'static str,
     combine: String,
-    /// The function of atomic_update.cuh for the combination, and the type of its arguments: an integer type, or the type of a part (real or
-    /// imaginary) of the element. `None` if there is no such function.
+    /// The function of atomic_update.cuh for the combination, and the type of its arguments: an integer type, or the type of a part (real
+    /// or imaginary) of the element. `None` if there is no such function.
     atomic: Option<(&'static str, &'static str)>,
     rows: ScatterRows,
 }
