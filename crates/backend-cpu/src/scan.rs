@@ -192,8 +192,8 @@ trait ScanOperation<T: Element>: 'static {
     fn any_needs_sequential_scan(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_test_bits(*v)).is_highest_bit_set()
     }
-    /// Returns whether the partial result `total`, which covers fewer elements than the running result in NumPy, is subnormal and has thus
-    /// lost digits.
+    /// Returns whether the partial result `total`, which covers fewer elements than the running result in NumPy, is subnormal or zero and
+    /// has thus lost digits.
     #[inline(always)]
     fn has_lost_digits(_total: Self::Total) -> bool {
         false
@@ -234,7 +234,7 @@ combine! {
     Sum in Total by to_total, from_total: |a, b| a.plus(b), |v| v.non_finite_test_bits();
     /// Running product; logical and for bool.
     Product in Total by to_total, from_total: |a, b| a.times(b), |v| v.non_finite_test_bits() | v.zero_test_bits(),
-        |total| total.is_subnormal();
+        |total| total.is_subnormal() || total.is_settled() && total == T::Total::ZERO;
     /// Running maximum. From the first NaN on, results are that NaN.
     Max in Exact by to_exact, from_exact: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
     /// Running minimum. From the first NaN on, results are that NaN.

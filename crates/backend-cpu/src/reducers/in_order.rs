@@ -3,13 +3,13 @@
 
 use super::Reducer;
 use super::arithmetic::Arithmetic;
-use super::lanes::{LANES, LEAF_LEN, fold_lanes};
+use super::lanes::{LANES, fold_lanes};
 
 /// Continues `product`, the product of the earlier elements, with `values` in order. `tree_result` is the product of all elements in the
 /// order of the pairwise tree. Returns `true` if `product` is final, whatever elements follow.
 pub(crate) fn multiply_in_order<T: Arithmetic>(product: &mut Option<T>, values: &[T], tree_result: T) -> bool {
     let is_complex = const { T::DTYPE.is_complex() };
-    for chunk in values.chunks(LEAF_LEN) {
+    for chunk in values.chunks(2 * LANES) {
         let next = match *product {
             None => chunk[1..].iter().fold(chunk[0], |p, v| p.times(*v)),
             Some(p) if !p.is_settled() => chunk.iter().fold(p, |p, v| p.times(*v)),

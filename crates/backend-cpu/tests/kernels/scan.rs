@@ -239,10 +239,12 @@ fn overflow_of_partial_results_is_hidden() {
     let products = on_threads(|| NdArray::from_slice(&a)?.cumprod(0)).to_vec::<f64>().unwrap();
     assert_eq!(products[69], 1e200);
     assert!((products[199] * 1e200 - 1.0).abs() < 1e-15, "{}", products[199]);
-    // The product of the second run is subnormal, but not the running product.
+    // The product of the second run is subnormal or zero, but not the running product.
     let small = 10f64.powf(-322.5 / 64.0);
-    for before in [0, 1000, 70_000] {
-        let a: Vec<f64> = [vec![1.0; before], vec![1e300], vec![1.0; 63], vec![small; 64], vec![1e5; 10]].concat();
+    let subnormal = [vec![1e300], vec![1.0; 63], vec![small; 64], vec![1e5; 10]].concat();
+    let zero = [vec![1e4; 64], vec![1e-6; 64], vec![1.0; 10]].concat();
+    for (before, runs) in [0, 960, 70_016].into_iter().flat_map(|before| [(before, &subnormal), (before, &zero)]) {
+        let a: Vec<f64> = [&vec![1.0; before], &runs[..]].concat();
         let want = a.iter().copied().reduce(|product, v| product * v).unwrap();
         let products = on_threads(|| NdArray::from_slice(&a)?.cumprod(0)).to_vec::<f64>().unwrap();
         assert!((products[a.len() - 1] / want - 1.0).abs() < 1e-13, "{before}: {} {want}", products[a.len() - 1]);

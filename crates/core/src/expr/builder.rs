@@ -48,12 +48,14 @@ pub(crate) fn elementwise_consuming_args(op: Op, args: &mut [Operand]) -> Result
 
 /// Returns an error for an integer outside the range of int64 and uint64 if only weak integers determine the dtype of the result.
 ///
-/// NumPy converts such an integer to an object, not to float64. Comparisons are exact, and truth values and quotients of Python integers
-/// exist for any size.
+/// NumPy converts such an integer to an object, for which most functions are errors. It computes float functions of two operands in
+/// float64. Comparisons are exact, and truth values and quotients of Python integers exist for any size.
 pub(crate) fn check_weak_ints(name: &'static str, rule: TypeRule, args: &[Operand]) -> Result<()> {
     let promoted = args.get(usize::from(rule == TypeRule::Where)..).unwrap_or_default();
     let are_ints = promoted.iter().all(|arg| matches!(arg, Operand::Scalar(Scalar::Int(_) | Scalar::Bool(_))));
-    if are_ints && !matches!(rule, TypeRule::Compare | TypeRule::Logical | TypeRule::Divide) {
+    let takes_any_int =
+        matches!(rule, TypeRule::Compare | TypeRule::Logical | TypeRule::Divide) || rule == TypeRule::Float && args.len() > 1;
+    if are_ints && !takes_any_int {
         for arg in promoted {
             if let Operand::Scalar(s) = arg {
                 s.checked_for(name, s.default_dtype())?;

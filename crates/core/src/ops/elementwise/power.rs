@@ -45,10 +45,8 @@ pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
         (ArgumentType::Weak(Scalar::Int(_) | Scalar::Bool(_)), ArgumentType::Array(_)) => ArgumentType::Array(DType::F16),
         (operand, _) => operand,
     };
-    check_weak_ints(LDEXP.name(), TypeRule::Float, &[x1.clone(), x2.clone()])?;
     let signature = TypeRule::Float.resolve_dtypes(LDEXP.name(), &[operand])?;
-    // Weak ints beside arrays are not checked: an int out of range of the float dtype becomes an infinity, as elements of an integer array
-    // do.
+    // Weak ints are not checked: an int out of range of the float dtype becomes an infinity, as elements of an integer array do.
     let dtype = signature.result;
     if dtype.itemsize() == 2 {
         // 16-bit results are computed in float32, because bfloat16 cannot represent all exponents. Rounding twice gives the same as
