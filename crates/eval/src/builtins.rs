@@ -72,6 +72,7 @@ pub(crate) fn call_python_builtin(name: &str, args: &[Value], keywords: &[(Strin
         ("pow", [base @ Value::Array(_), exponent]) => {
             return crate::value_ops::binary(BinaryOp::Pow, base.clone(), exponent.clone()).map(Some);
         }
+        ("abs", [Value::Object(object)]) => return object.unary("abs").transpose().map_err(UnlocatedError::from),
         ("min", [_, _, ..]) => return min_or_max(CompareOp::Lt, args),
         ("max", [_, _, ..]) => return min_or_max(CompareOp::Gt, args),
         // The real and imaginary parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cuprum_core::expr::elementwise;
 use cuprum_core::function::IntoValue;
 use cuprum_core::op::Op;
-use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, NEGATIVE, SUBTRACT};
+use cuprum_core::ops::elementwise::{ABS, ADD, DIVIDE, MULTIPLY, NEGATIVE, SUBTRACT};
 use cuprum_core::ops::value::{IndexPart, Object};
 use cuprum_core::{Array, Error, IndexItem, Item, NdArray, Operand, Result, Value};
 
@@ -67,6 +67,7 @@ impl Object for SparseArray {
     fn unary(&self, function: &str) -> Option<Result<Value>> {
         match function {
             "negative" => Some(sparse::unary(NEGATIVE, self).map(IntoValue::into_value)),
+            "abs" => Some(sparse::unary(ABS, self).map(IntoValue::into_value)),
             "positive" => Some(Ok(self.clone().into_value())),
             _ => None,
         }
