@@ -45,7 +45,7 @@ pub(crate) fn divided_axes_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Div
     };
     let candidates = inputs.iter().map(|input| (distinct(input), divided_axes_of_view(mesh, input)));
     let divided = candidates.filter(|(_, cuts)| cuts.iter().any(Option::is_some));
-    // Of several equally large inputs, the first decides how the loop is divided.
+    // The largest input decides how the loop is divided, and the first one if several are equally large.
     let best = divided.fold(None, |best: Option<(usize, DividedAxes)>, next| match &best {
         Some((size, _)) if *size >= next.0 => best,
         _ => Some(next),
