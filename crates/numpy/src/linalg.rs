@@ -98,6 +98,11 @@ pub fn outer(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
     cuprum_core::outer(x1, x2)
 }
 
+/// Returns whether the dtype is a float of 16 bits. LAPACK has no such dtype, and NumPy sums products of it in float32.
+fn is_16_bit_float(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
 /// Returns the machine epsilon of float32 for float32 and complex64, and that of float64 for other dtypes.
 fn epsilon(dtype: DType) -> f64 {
     if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }

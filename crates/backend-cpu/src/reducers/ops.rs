@@ -64,7 +64,7 @@ folds! {
         // dtypes only.
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
-    /// Product; logical and for bool. A product that overflows or underflows has the value of NumPy's product in element order.
+    /// Product; logical and for bool. A float product that is zero, infinite or NaN is computed again in the order of the elements.
     Prod: |a, b| a.times(b), |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
         const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;

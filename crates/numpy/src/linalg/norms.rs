@@ -9,7 +9,7 @@ use cuprum_core::{
     logical_and, logical_not, multiply, not_equal, numpy, where_,
 };
 
-use super::{as_inexact, epsilon, identities};
+use super::{as_inexact, epsilon, identities, is_16_bit_float};
 
 /// Selects a norm (`ord=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -86,7 +86,6 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
     if over.axes().is_some() && !matches!(axes, 1 | 2) {
         return Err(Error::value("norm", format!("a norm is over one or two axes, not {axes}")));
     }
-    let is_16_bit = matches!(x.dtype(), DType::F16 | DType::BF16);
     let is_dot_product = over.axes().is_none()
         && match order {
             Norm::Elements => true,
@@ -94,7 +93,7 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
             Norm::Order(p) => p == 2.0 && axes == 1,
             Norm::Nuclear => false,
         };
-    if is_16_bit && is_dot_product {
+    if is_16_bit_float(x.dtype()) && is_dot_product {
         // As in NumPy, the squares are not rounded before they are summed.
         return x.astype(DType::F32)?.square()?.sum(over)?.astype(x.dtype())?.sqrt();
     }

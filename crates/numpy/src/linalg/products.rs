@@ -4,7 +4,7 @@ use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::linalg::inv;
 use cuprum_core::{DType, Error, NdArray, Result, any, axis as over_axis, copy, matmul, multiply, numpy, stack, subtract};
 
-use super::identities;
+use super::{identities, is_16_bit_float};
 
 /// Returns the cross products of vectors of three elements along an axis (`numpy.linalg.cross`). The other axes broadcast.
 ///
@@ -67,7 +67,7 @@ pub fn vecdot(x1: &NdArray, x2: &NdArray, axis: isize) -> Result<NdArray> {
         return Err(Error::shape("vecdot", "the summed extents differ", &[x1.shape(), x2.shape()]));
     }
     let dtype = x1.dtype().promote(x2.dtype());
-    let is_16_bit = matches!(dtype, DType::F16 | DType::BF16);
+    let is_16_bit = is_16_bit_float(dtype);
     let last = |x: &NdArray| {
         let x = x.moveaxis(axis, -1)?;
         if is_16_bit { x.astype(dtype)?.astype(DType::F32) } else { Ok(x) }

@@ -6,7 +6,7 @@ use cuprum_core::ops::linalg::{inv, solve, svd, svd_hermitian};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, NdArray, Result, axis, divide, greater, matmul, multiply, numpy, subtract, where_};
 
-use super::{adjoint, as_inexact, epsilon, to_f64};
+use super::{adjoint, as_inexact, epsilon, is_16_bit_float, to_f64};
 use crate::common::filled;
 
 /// The result of [`lstsq`].
@@ -57,8 +57,8 @@ impl IntoValue for LeastSquares {
 /// ```
 #[numpy("linalg.lstsq(a, b, rcond=None)")]
 pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquares> {
-    // A wider dtype of the other argument does not make a 16-bit float acceptable, as in NumPy.
-    if let Some(dtype) = [a.dtype(), b.dtype()].into_iter().find(|dtype| matches!(dtype, DType::F16 | DType::BF16)) {
+    // As in NumPy, a 16-bit float is an error even if the other argument has a wider dtype.
+    if let Some(dtype) = [a.dtype(), b.dtype()].into_iter().find(|dtype| is_16_bit_float(*dtype)) {
         return Err(Error::dtype("lstsq", format!("array type {dtype} is unsupported in linalg; use astype('float32')"), &[dtype]));
     }
     let (a, b) = (as_inexact(a)?, as_inexact(b)?);
