@@ -9,6 +9,7 @@
 
 mod launch;
 mod packed_store;
+mod partitioned_store;
 mod sum;
 
 use cuprum_core::call;
@@ -21,7 +22,13 @@ use launch::{CombineDefinitions, ScatterLaunch, plan_scatter};
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn compile_check_sources() -> Vec<(String, String)> {
-    [launch::compile_check_sources(), packed_store::compile_check_sources(), sum::compile_check_sources()].concat()
+    [
+        launch::compile_check_sources(),
+        packed_store::compile_check_sources(),
+        partitioned_store::compile_check_sources(),
+        sum::compile_check_sources(),
+    ]
+    .concat()
 }
 
 /// Executes `call`, an operation of the kernel family `Scatter`, on the device.
@@ -63,6 +70,9 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let has_several_values = values.layout().strides()[0] != 0 && count > 1;
     match (combination, rows, groups) {
         _ if is_reproducible_sum => sum::queue_sum(call, &launch, values, region, count)?,
+        (None, ScatterRows::Indexed, _) if has_several_values && launch.fits_partitioned_store(count) => {
+            launch.queue_partitioned_store(call, count)?;
+        }
         (None, ScatterRows::Indexed, _) if has_several_values && launch.fits_packed_store(count) => {
             let words = device::allocate(call, region.shape()[0].saturating_mul(8))?;
             launch.queue_packed_store(words.memory(), count).with_call_context(call)?;

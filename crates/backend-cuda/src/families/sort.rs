@@ -34,6 +34,7 @@ static ONESWEEP_SOURCE: KernelSource = KernelSource {
         include_str!("../kernels/count_look_back.cuh"),
         include_str!("../kernels/block_range.cuh"),
         include_str!("../kernels/sort_radix.cuh"),
+        include_str!("../kernels/digit_look_back.cuh"),
         include_str!("../kernels/sort_onesweep.cu")
     ),
 };
@@ -41,7 +42,7 @@ static ONESWEEP_SOURCE: KernelSource = KernelSource {
 /// Maximum length of rows that are sorted by comparing all pairs, in elements.
 const MAX_ALL_PAIRS_LENGTH: usize = 128;
 /// Number of values of a radix digit, as in `sort_radix.cuh`.
-const RADIX: usize = 256;
+pub(super) const RADIX: usize = 256;
 /// Minimum number of elements whose digits a block counts before it adds its counts to the global counts.
 const MIN_COUNT_CHUNK_LENGTH: usize = 1 << 15;
 
@@ -59,21 +60,21 @@ enum SortStrategy {
 /// The size of a tile: the number of threads times the number of elements per thread. A block holds all elements of a tile in shared
 /// memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct SortTile {
+pub(super) struct SortTile {
     /// Threads per block.
-    threads: usize,
+    pub threads: usize,
     /// Elements per thread.
-    items: usize,
+    pub items: usize,
 }
 
 impl SortTile {
-    fn element_count(self) -> usize {
+    pub fn element_count(self) -> usize {
         self.threads * self.items
     }
 
     /// Returns the largest tile for 48 KiB of shared memory and 80 registers per thread. `moved` is the size of an element or an index in
     /// bytes, whichever is larger. `indices` tells whether indices are sorted too.
-    fn largest_tile(moved: usize, indices: bool) -> SortTile {
+    pub fn largest_tile(moved: usize, indices: bool) -> SortTile {
         let items = match moved {
             0..=4 if indices => 17,
             0..=4 => 21,

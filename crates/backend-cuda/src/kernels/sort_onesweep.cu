@@ -1,5 +1,5 @@
 // A stable LSD radix sort of long rows (Adinets and Merrill, "Onesweep: a faster least significant digit radix sort for GPUs", 2022).
-// Requires count_look_back.cuh, block_range.cuh and sort_radix.cuh.
+// Requires digit_look_back.cuh, block_range.cuh and sort_radix.cuh.
 //
 // One pass over memory counts all digits. Then one pass per digit moves the elements, with decoupled look-back between tiles. A row skips a
 // pass if all its elements have the same digit in this pass. The row's mask has a bit for each pass that is not skipped.
@@ -63,26 +63,6 @@ struct PassBuffers {
     i64* out_indices;
 };
 
-// Returns how many elements with digit threadIdx.x the tiles before `tile` contain, in one row. `states` has the row's look-back states.
-__device__ inline Word count_in_tiles_before(const Word* states, i64 tile) {
-    using S = LookBackState<Word>;
-    constexpr int TILES_PER_READ = 4;
-    Word before = 0;
-    for (i64 nearest = tile - 1;; nearest -= TILES_PER_READ) {
-        Word words[TILES_PER_READ];
-        #pragma unroll
-        for (int k = 0; k < TILES_PER_READ; k++) {
-            words[k] = nearest - k >= 0 ? load_relaxed(states + (nearest - k) * RADIX + threadIdx.x) : S::PREFIX;
-        }
-        #pragma unroll
-        for (int k = 0; k < TILES_PER_READ; k++) {
-            while (S::is_empty(words[k])) words[k] = load_relaxed(states + (nearest - k) * RADIX + threadIdx.x);
-            before += words[k] & S::COUNT;
-            if (S::is_prefix(words[k])) return before;
-        }
-    }
-}
-
 // Sorts the rows by digit `pass`, with one block per tile. `ticket`, which numbers the tiles, and the look-back states in `states` (RADIX
 // words per tile) must be zeroed. The kernel zeroes `next_states`, the states of the next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -142,7 +122,7 @@ sort_pass(const __grid_constant__ PassBuffers buffers, const Word* __restrict__ 
     if (threadIdx.x < RADIX) {
         Word before = 0;
         if (tile > 0) {
-            before = count_in_tiles_before(states + row * tiles * RADIX, tile);
+            before = digit_count_in_earlier_tiles(states + row * tiles * RADIX, tile);
             store_relaxed(states + static_cast<i64>(shared_ticket) * RADIX + threadIdx.x, S::PREFIX | (before + total));
         }
         const Word digit_start = starts[(row * PASSES + pass) * RADIX + threadIdx.x];

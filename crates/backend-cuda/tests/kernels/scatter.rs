@@ -5,7 +5,7 @@ use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::testing;
 use cuprum_core::ops::elementwise::{ADD, SUBTRACT};
 use cuprum_core::random::Generator;
-use cuprum_core::{Complex, DType, Device, Error, NdArray, Side, full, s, with_reproducible_sums, zeros};
+use cuprum_core::{Complex, DType, Device, Error, NdArray, Side, arange, full, s, with_reproducible_sums, zeros};
 
 const SIZES: [(usize, usize); 5] = [(1, 5), (3, 1000), (1000, 1000), (4001, 1001), (70_000, 300_000)];
 const INEXACT: [DType; 6] = [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128];
@@ -214,6 +214,41 @@ fn the_last_of_several_stored_values_remains() {
                 assert!(got.to_bytes().unwrap() == want.to_bytes().unwrap(), "{dtype}, {count} values into a view of {elements}");
             }
         }
+    });
+}
+
+#[test]
+fn stores_in_targets_larger_than_the_cache() {
+    const COUNT: usize = 3_000_000;
+    on_device(|device| {
+        let wide = Generator::new(1).integers(0, 1 << 62, [COUNT], DType::I64).unwrap();
+        for dtype in [DType::I8, DType::F16, DType::F32, DType::F64, DType::C128] {
+            for (rows, limit) in [(9_000_001, 9_000_001), (20_000_000, 20_000_000), (20_000_000, 300)] {
+                // All rows, and rows of which many share one bucket.
+                let indices = Generator::new(2).integers(-limit, limit, [COUNT], DType::I32).unwrap();
+                let stored = wide.remainder(100).unwrap().astype(dtype).unwrap();
+                let (at, there) = (indices.to_device(device).unwrap(), stored.to_device(device).unwrap());
+                let mut want = zeros(rows, dtype).unwrap();
+                want.assign(s![..;3], 7).unwrap();
+                let mut got = want.to_device(device).unwrap();
+                want.assign(s![&indices], &stored).unwrap();
+                got.assign(s![&at], &there).unwrap();
+                assert!(got.to_bytes().unwrap() == want.to_bytes().unwrap(), "{dtype}, indices below {limit}");
+                // Values and rows in reverse order.
+                want.assign(s![..;-1], 3).unwrap();
+                got.assign(s![..;-1], 3).unwrap();
+                let (mut want, mut got) = (want.index(s![..;-1]).unwrap(), got.index(s![..;-1]).unwrap());
+                want.assign(s![&indices], stored.index(s![..;-1]).unwrap()).unwrap();
+                got.assign(s![&at], there.index(s![..;-1]).unwrap()).unwrap();
+                assert!(got.to_bytes().unwrap() == want.to_bytes().unwrap(), "{dtype}, indices below {limit}, reversed");
+            }
+        }
+        let mut target = zeros(20_000_000, DType::F32).unwrap().to_device(device).unwrap();
+        let mut indices = arange(0, COUNT as i64, 1).unwrap();
+        indices.assign(77_777, 20_000_000).unwrap();
+        let done = target.assign(s![&indices.to_device(device).unwrap()], arange(0, COUNT as i64, 1).unwrap().to_device(device).unwrap());
+        let done = done.and_then(|()| target.to_vec::<f32>());
+        assert!(matches!(done, Err(Error::Index { index: 20_000_000, size: 20_000_000, .. })), "{done:?}");
     });
 }
 
