@@ -283,15 +283,14 @@ pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 
 fn tensordot_from_args(args: &Args) -> Result<Value> {
     let (a, b) = (args.array("a")?, args.array("b")?);
-    match args.get("axes").and_then(Value::items) {
+    let pair = match args.get("axes") {
+        // As in NumPy, the rows of an array are the axes of each operand.
+        Some(rows @ Value::Array(array)) if array.ndim() > 0 => Some(rows.arrays("tensordot")?.into_iter().map(Value::Array).collect()),
+        axes => axes.and_then(Value::items).map(<[Value]>::to_vec),
+    };
+    match pair.as_deref() {
         None => tensordot(&a, &b, args.int_or("axes", 2)?),
-        Some([x, y]) => {
-            let list = |v: &Value| match v.items() {
-                Some(items) => items.iter().map(|i| i.index("tensordot")).collect::<Result<_>>().map(Axes::Several),
-                None => v.index("tensordot").map(Axes::One),
-            };
-            tensordot(&a, &b, (list(x)?, list(y)?))
-        }
+        Some([x, y]) => tensordot(&a, &b, (x.axes("tensordot")?, y.axes("tensordot")?)),
         Some(_) => Err(Error::value("tensordot", "axes must be an int or a pair of sequences")),
     }
     .map(Value::Array)

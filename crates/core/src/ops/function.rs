@@ -386,11 +386,10 @@ macro_rules! from_value {
 
 impl FromArgs for Axes {
     fn from_args(args: &Args, name: &str) -> Result<Axes> {
-        Ok(match args.value(name) {
-            None | Some(Value::None) => Axes::All,
-            Some(axes) if axes.items().is_some() => Axes::Several(axes.ints(args.op())?.into()),
-            Some(axis) => Axes::One(axis.index(args.op())?),
-        })
+        match args.value(name) {
+            None | Some(Value::None) => Ok(Axes::All),
+            Some(axes) => axes.axes(args.op()),
+        }
     }
 }
 

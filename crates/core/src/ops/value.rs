@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::arguments::Axes;
 use crate::array::{Array, NdArray};
 use crate::buffer::try_collect;
 use crate::dtype::DType;
@@ -207,20 +208,37 @@ impl Value {
     /// # Errors
     /// A value that is not an integer or is out of range.
     pub fn index(&self, op: &'static str) -> Result<isize> {
-        let v = self.int(op)?;
-        isize::try_from(v).map_err(|_| Error::value(op, format!("integer {v} is too large")))
+        to_isize(op, self.int(op)?)
     }
 
     /// Converts an int, a sequence of ints or a 1-D integer array to ints.
     pub(crate) fn ints(&self, op: &'static str) -> Result<Vec<isize>> {
         match self {
             Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.index(op)).collect(),
+            Value::Array(a) if a.ndim() == 1 && a.dtype() == DType::U64 => {
+                a.to_vec::<u64>()?.into_iter().map(|n| to_isize(op, n)).collect()
+            }
             Value::Array(a) if a.ndim() == 1 && a.dtype().is_int() => {
-                Ok(a.astype(DType::I64)?.to_vec::<i64>()?.into_iter().map(|n| n as isize).collect())
+                a.astype(DType::I64)?.to_vec::<i64>()?.into_iter().map(|n| to_isize(op, n)).collect()
             }
             value => Ok(vec![value.index(op)?]),
         }
     }
+
+    /// Converts an int, a sequence of ints or a 1-D integer array to axes.
+    pub(crate) fn axes(&self, op: &'static str) -> Result<Axes> {
+        match self {
+            Value::Tuple(_) | Value::List(_) => Ok(Axes::Several(self.ints(op)?.into())),
+            Value::Array(a) if a.ndim() == 1 => Ok(Axes::Several(self.ints(op)?.into())),
+            axis => Ok(Axes::One(axis.index(op)?)),
+        }
+    }
+}
+
+/// Converts an integer to an `isize`, or returns an error of `op` if it is out of range.
+fn to_isize(op: &'static str, n: impl Into<i128>) -> Result<isize> {
+    let n = n.into();
+    isize::try_from(n).map_err(|_| Error::value(op, format!("integer {n} is too large")))
 }
 
 /// Maximum extent of the first axis of an array that is passed for a sequence of arrays, which then are its slices.

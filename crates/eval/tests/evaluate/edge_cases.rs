@@ -202,6 +202,42 @@ fn weights_replacements_and_given_values() {
 }
 
 #[test]
+fn integer_arrays_as_axes_and_positions() {
+    check(&[
+        (
+            "x = ones((2, 3, 4)); x.transpose(argsort([2, 0, 1])).shape, permute_dims(x, array([2, 0, 1], 'u8')).shape",
+            "((3, 4, 2), (4, 2, 3))",
+        ),
+        ("x = ones((2, 3, 4)); moveaxis(x, array([0, 1]), array([2, 1])).shape, size(x, array([0, 1]))", "((4, 3, 2), 6)"),
+        ("roll([[1, 2], [3, 4]], 1, array([0, 1])), roll([1, 2], 1, array(0))", "(array([[4, 3],\n       [2, 1]]), array([2, 1]))"),
+        (
+            "fft.fftn(eye(2), axes=array([0, 1])), fft.fftshift(eye(2), axes=array([1]))",
+            "(array([[2.+0.j, 0.+0.j],\n       [0.+0.j, 2.+0.j]]), array([[0., 1.],\n       [1., 0.]]))",
+        ),
+        (
+            "apply_over_axes('sum', ones((2, 3, 4)), array([0, 1])), median(eye(2), axis=array([0, 1]))",
+            "(array([[[6., 6., 6., 6.]]]), array(0.5))",
+        ),
+        (
+            "x = arange(9).reshape(3, 3); tensordot(x, x, axes=array([[0], [0]])), tensordot(x, x, array(2))",
+            "(array([[45, 54, 63],\n       [54, 66, 78],\n       [63, 78, 93]]), array(204))",
+        ),
+        (
+            "x = arange(9).reshape(3, 3); y = array([0, 1]); tensordot(x, x, (y, y)), tensordot(x, x, y)[0]",
+            "(array(204), array([15, 42, 69]))",
+        ),
+        (
+            "array_split(arange(4), array([2**64 - 1], 'u8')), split(arange(4), [-2**70, 2**70])",
+            "([array([0, 1, 2, 3]), array([], dtype=int64)], [array([], dtype=int64), array([0, 1, 2, 3]), array([], dtype=int64)])",
+        ),
+        (
+            "array_split(arange(4), array([-2**63, 2**63 - 1]))[1], zeros(array([2, 1], 'u8'))",
+            "(array([0, 1, 2, 3]), array([[0.],\n       [0.]]))",
+        ),
+    ]);
+}
+
+#[test]
 fn dtypes_of_results_and_shapes_from_arrays() {
     check(&[
         (

@@ -35,11 +35,18 @@ impl From<&[isize]> for Sections {
 
 impl FromArgs for Sections {
     fn from_args(args: &Args, name: &str) -> Result<Sections> {
+        // As in a slice, an index beyond `isize` stands for the end or the start of the axis.
+        let clamp = |n: i128| n.clamp(isize::MIN as i128, isize::MAX as i128) as isize;
         match args.get(name) {
-            Some(Value::Array(a)) if a.ndim() == 1 && a.dtype().is_int() => {
-                Ok(Sections::Indices(a.astype(DType::I64)?.to_vec::<i64>()?.into_iter().map(|i| i as isize).collect()))
+            Some(Value::Array(a)) if a.ndim() == 1 && a.dtype() == DType::U64 => {
+                Ok(Sections::Indices(a.to_vec::<u64>()?.into_iter().map(|n| clamp(n.into())).collect()))
             }
-            Some(value) if value.items().is_some() => FromArgs::from_args(args, name).map(Sections::Indices),
+            Some(Value::Array(a)) if a.ndim() == 1 && a.dtype().is_int() => {
+                Ok(Sections::Indices(a.astype(DType::I64)?.to_vec::<i64>()?.into_iter().map(|n| clamp(n.into())).collect()))
+            }
+            Some(Value::Tuple(items) | Value::List(items)) => {
+                Ok(Sections::Indices(items.iter().map(|n| n.int(args.op()).map(clamp)).collect::<Result<_>>()?))
+            }
             _ => {
                 let count: isize = FromArgs::from_args(args, name)?;
                 // A negative count becomes 0. `split_checked` rejects 0 after it has checked the axis, as in NumPy.
