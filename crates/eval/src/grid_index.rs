@@ -87,8 +87,8 @@ fn call_grid_function(function: GridFunction, parts: &[GridPart], is_tuple: bool
     Ok(match function {
         GridFunction::Rows => r_(parts)?.into(),
         GridFunction::Columns => c_(parts)?.into(),
-        GridFunction::Dense | GridFunction::Sparse if !is_tuple => match ogrid(&ranges()?)?.pop() {
-            Some(values) => values.into(),
+        GridFunction::Dense | GridFunction::Sparse if !is_tuple => match ranges()?.pop() {
+            Some(range) => range.values()?.into(),
             None => Value::None,
         },
         GridFunction::Dense => mgrid(&ranges()?)?.into(),

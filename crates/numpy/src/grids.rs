@@ -2,7 +2,7 @@
 //! `mgrid[0:3]`.
 
 use cuprum_core::op::{ArgumentType, result_type};
-use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange_as, concat, linspace, multiply, stack};
+use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange, arange_as, concat, linspace, multiply, stack};
 
 use crate::common::{arg_types, with_at_least_ndim};
 use crate::manipulation::broadcast_arrays;
@@ -83,8 +83,33 @@ impl GridRange {
         result_type(&[self.start, self.stop, step].map(ArgumentType::Weak))
     }
 
-    /// Returns the values of the range as an array of `dtype`.
-    fn values(&self, dtype: DType) -> Result<NdArray> {
+    /// Returns the values of the range as a 1-D array (`numpy.mgrid` and `numpy.ogrid` of one range).
+    ///
+    /// As in NumPy, the values are those of [`arange`], which may differ in the last digit from those of a grid of several ranges.
+    ///
+    /// # Errors
+    /// The errors of [`arange`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+    /// use cuprum::{GridRange, arange};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(GridRange::new(1, 2, 0.1).values()?, arange(1, 2, 0.1)?);
+    /// assert_eq!(GridRange::samples(0, 1, 3).values()?.to_vec::<f64>()?, [0.0, 0.5, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn values(&self) -> Result<NdArray> {
+        match self.step {
+            Step::Distance(step) => arange(self.start, self.stop, step).map_err(|e| e.with_function_name("mgrid")),
+            Step::Count(_) => self.grid_values(self.dtype()),
+        }
+    }
+
+    /// Returns the values of the range along an axis of a grid, as an array of `dtype`.
+    fn grid_values(&self, dtype: DType) -> Result<NdArray> {
         let (count, step) = self.count_and_step()?;
         add(multiply(arange_as(0, count, 1, dtype)?, step)?, self.start)?.astype(dtype)
     }
@@ -111,7 +136,7 @@ impl GridRange {
 pub fn ogrid(ranges: &[GridRange]) -> Result<Vec<NdArray>> {
     let dtype = DType::promote_all(ranges.iter().map(GridRange::dtype)).unwrap_or(DType::I64);
     let along = |(axis, range): (usize, &GridRange)| {
-        let values = range.values(dtype)?;
+        let values = range.grid_values(dtype)?;
         let mut shape = vec![1; ranges.len()];
         shape[axis] = values.size();
         values.reshape(shape)
@@ -184,7 +209,7 @@ fn parts_as_arrays(name: &'static str, parts: &[GridPart]) -> Result<Vec<NdArray
             GridPart::Operand(operand) => operand.clone(),
             // NumPy computes `mgrid` and `r_` differently: the last value of `r_` is exactly `stop`.
             GridPart::Range(GridRange { start, stop, step: Step::Count(count) }) => linspace(*start, *stop, *count)?.into(),
-            GridPart::Range(range) => range.values(range.dtype())?.into(),
+            GridPart::Range(range) => range.values().map_err(|e| e.with_function_name(name))?.into(),
         });
     }
     let dtype = result_type(&arg_types(&operands));

@@ -198,6 +198,11 @@ fn weights_replacements_and_given_values() {
         ("pad([2**53 + 1, 2**53], 1, 'maximum') - 2**53, pad([2, 5], 1, 'mean')", "(array([1, 1, 0, 1]), array([4, 2, 5, 4]))"),
         ("r_[2**53:2**53 + 1], mgrid[2**53 + 1:2**53 + 4] - 2**53", "(array([9007199254740992]), array([1, 2, 3]))"),
         ("ogrid[0:1:.5, 2**53:2**53 + 1][1].shape, mgrid[3:0:-2]", "((1, 1), array([3, 1]))"),
+        (
+            "r = arange(1, 2, .1); all(r_[1:2:.1] == r), all(mgrid[1:2:.1] == r), all(ogrid[1:2:.1] == r)",
+            "(array(True), array(True), array(True))",
+        ),
+        ("all(mgrid[1:2:.1,] == arange(10) * .1 + 1), all(mgrid[1:2:.1,] == arange(1, 2, .1))", "(array(True), array(False))"),
     ]);
 }
 
