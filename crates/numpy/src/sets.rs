@@ -7,7 +7,7 @@ use cuprum_core::ops::search::is_in_sorted;
 use cuprum_core::ops::sort::unique_with_indices;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Device, Error, Item, Kind, NdArray, Result, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal, logical_and,
+    DType, Device, Error, Item, Kind, NdArray, Result, Unique, concat, equal, flatnonzero, greater_equal, less_equal, logical_and,
     logical_not, logical_or, not_equal, numpy, subtract, where_,
 };
 
@@ -29,8 +29,8 @@ fn isin_from_args(args: &Args) -> Result<Value> {
     isin(&element, &test_elements, args.bool_or("invert", false)?).map(Value::Array)
 }
 
-/// Returns the sorted distinct elements of the flattened array, or the distinct slices along an axis (`numpy.unique`). All NaN count as
-/// equal.
+/// Returns the sorted distinct elements of the flattened array, or the distinct slices along an axis (`numpy.unique`). All NaN elements
+/// count as equal, but slices that contain NaN are distinct.
 ///
 /// This function implements the call without an axis. `unique_from_args` implements the other options for `eval`.
 #[numpy(
@@ -69,6 +69,8 @@ fn unique_from_args(args: &Args) -> Result<Value> {
 /// `indices` holds the index of the first occurrence of each distinct slice, and `counts` its number of occurrences. `inverse` holds, for
 /// each slice of `a`, the index of the equal distinct slice.
 ///
+/// As in NumPy, slices that contain NaN are distinct, but all NaN elements of a 1-D array count as equal.
+///
 /// Passes over memory: for each element of a slice, one sort of indices and one gather.
 ///
 /// # Errors
@@ -89,6 +91,9 @@ fn unique_from_args(args: &Args) -> Result<Value> {
 /// ```
 pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
     let axis = normalize_axis("unique", axis, a.ndim())?;
+    if a.ndim() == 1 {
+        return unique_with_indices(a, true);
+    }
     let count = a.shape()[axis];
     let rows = a.moveaxis(axis as isize, 0)?;
     let width = rows.shape()[1..].iter().product::<usize>();
@@ -106,9 +111,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
         0 | 1 => first,
         _ => {
             let (later, earlier) = (slice_axis(&sorted, 0, 1, None, 1)?, slice_axis(&sorted, 0, None, -1, 1)?);
-            let both_nan = logical_and(isnan(&later)?, isnan(&earlier)?)?;
-            let differs = logical_and(not_equal(&later, &earlier)?, logical_not(both_nan)?)?;
-            concat([first, differs.any(1)?], 0)?
+            concat([first, not_equal(&later, &earlier)?.any(1)?], 0)?
         }
     };
     let starts = flatnonzero(&changes)?;

@@ -243,6 +243,20 @@ fn integer_arrays_as_axes_and_positions() {
 }
 
 #[test]
+fn slices_with_nan_are_distinct() {
+    check(&[
+        (
+            "unique([[nan, 1], [0, 1], [nan, 1], [0, 1]], axis=0, return_counts=True)",
+            "(array([[ 0.,  1.],\n       [nan,  1.],\n       [nan,  1.]]), array([2, 1, 1]))",
+        ),
+        (
+            "unique([nan, 1, nan], axis=0, return_inverse=True), unique([[nan], [1], [nan]], axis=0).shape",
+            "((array([ 1., nan]), array([1, 0, 1])), (3, 1))",
+        ),
+    ]);
+}
+
+#[test]
 fn dtypes_of_results_and_shapes_from_arrays() {
     check(&[
         (
