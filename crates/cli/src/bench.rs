@@ -29,10 +29,13 @@ pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
     // The expression runs once before timing, so that an error is reported with its position in the expression.
     let sample = session.run_script(&script)?.ok_or_else(|| Failure::bad_input("the expression has no value"))?;
     sample.evaluate()?;
-    let device = if let Value::Array(a) = &sample { a.device() } else { Device::current()? };
+    let current = Device::current()?;
+    let device = if let Value::Array(a) = &sample { a.device() } else { current };
     drop(sample);
+    // The current device may be a mesh on which the expression computes, also if its result is on another device.
+    let devices = if device == current { vec![device] } else { vec![device, current] };
     let (_, times) =
-        benchmark_on(&[device], options.effort, || Ok(session.run_script(&script).map_err(array_error)?.unwrap_or(Value::None)))?;
+        benchmark_on(&devices, options.effort, || Ok(session.run_script(&script).map_err(array_error)?.unwrap_or(Value::None)))?;
     if options.json {
         output::print_line(report(options.expression, device, &times))?;
     } else {

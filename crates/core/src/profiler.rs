@@ -23,7 +23,7 @@ pub struct BenchmarkLimits {
     /// Maximum number of measured calls.
     pub repeat: usize,
     /// Maximum duration in seconds, of the warm-up and of the measured calls each. No call starts after it, but at least one call of
-    /// each kind runs.
+    /// each kind runs. The processes of a mesh stop after the same call, when the time of one of them is over.
     pub max_seconds: f64,
 }
 
@@ -206,6 +206,9 @@ pub fn benchmark<T: Evaluate>(work: impl FnMut() -> Result<T>) -> Result<Benchma
 
 /// Benchmarks `work` with events on several devices. Also returns the last result.
 ///
+/// If `work` runs operations on a mesh of several processes, the mesh must be among `devices`, so that all processes run the same number of
+/// calls. The processes agree between calls, which is not measured.
+///
 /// # Errors
 /// Errors of `work`; [`Error::Value`] if `devices` is empty.
 pub fn benchmark_on<T: Evaluate>(
@@ -222,9 +225,16 @@ pub fn benchmark_on<T: Evaluate>(
     };
     let synchronize = || devices.iter().try_for_each(|d| d.synchronize());
     let events = || devices.iter().map(|&d| driver(d)?.record_event(Stream::current(d))).collect::<Result<Vec<Box<dyn DeviceEvent>>>>();
-    let is_in_time = |began: Instant| began.elapsed().as_secs_f64() < limits.max_seconds;
+    // Processes that share a mesh have to run the same operations, but their clocks differ.
+    let is_in_time = |began: Instant| {
+        let is_in_time = began.elapsed().as_secs_f64() < limits.max_seconds;
+        devices.iter().try_fold(is_in_time, |flag, &d| driver(d)?.is_true_in_all_processes(flag))
+    };
     let mut began = Instant::now();
-    for _ in (1..limits.warmup).take_while(|_| is_in_time(began)) {
+    for _ in 1..limits.warmup {
+        if !is_in_time(began)? {
+            break;
+        }
         evaluated()?;
     }
     // The last warm-up call is recorded, because another accelerator may serve earlier calls while kernels compile.
@@ -234,7 +244,7 @@ pub fn benchmark_on<T: Evaluate>(
     let mut times = Benchmark { host: Vec::new(), devices: devices.iter().map(|&d| (d, Vec::new())).collect(), calls };
     // The compilation of kernels in the first call does not shorten the measurement.
     began = Instant::now();
-    while times.host.len() < limits.repeat.max(1) && (times.host.is_empty() || is_in_time(began)) {
+    while times.host.len() < limits.repeat.max(1) && (times.host.is_empty() || is_in_time(began)?) {
         let before = events()?;
         let start = Instant::now();
         last = evaluated()?;

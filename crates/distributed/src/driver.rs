@@ -4,12 +4,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, driver};
-use cuprum_core::{DType, Device, Error, Layout, MemoryStats, Result, StoredArray, Stream};
+use cuprum_core::{DType, Device, Error, Layout, MemoryStats, Result, StoredArray, Stream, full};
 
 use crate::buffer::{ShardedBuffer, array_over_parts};
 use crate::mesh::Mesh;
 use crate::placement::Distribution;
-use crate::redistribute::gather;
+use crate::redistribute::{all_gather, gather};
 
 /// The device driver of one mesh. A mesh has only stream 0; work runs on the current streams of the ranks' devices.
 pub(crate) struct MeshDriver(Mesh);
@@ -79,6 +79,17 @@ impl DeviceDriver for MeshDriver {
         let synchronized = distinct_devices(self.0).try_for_each(|member| driver(member)?.synchronize());
         synchronized.inspect_err(|_| discard_faults(self.0))?;
         self.0.engine().check()
+    }
+
+    fn is_true_in_all_processes(&self, flag: bool) -> Result<bool> {
+        let mesh = self.0;
+        if mesh.members().len() == mesh.size() {
+            return Ok(flag);
+        }
+        let part = |local: usize| mesh.on_rank(local, || full(1, i64::from(flag), DType::I64)?.stored());
+        let parts = (0..mesh.members().len()).map(part).collect::<Result<Vec<_>>>()?;
+        let flags = all_gather(mesh, DType::I64, 1, parts)?.to_vec::<i64>()?;
+        Ok(flags.iter().all(|flag| *flag != 0))
     }
 
     fn record_event(&self, _stream: Stream) -> Result<Box<dyn DeviceEvent>> {

@@ -2,7 +2,8 @@
 
 use cuprum_core::layout::Dims;
 use cuprum_core::{
-    Array, DType, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply, where_, with_device,
+    Array, DType, Device, Error, Item, Layout, NdArray, Program, Result, StoredArray, Stream, add, call, maximum, minimum, multiply,
+    where_, with_device,
 };
 use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
 
@@ -159,6 +160,18 @@ pub(crate) fn gather(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>>
     fetch(source, &whole)?.into_iter().zip(mesh.local_ranks()).map(flat).collect()
 }
 
+/// Returns the arrays of all ranks, one after the other, on the host. Each rank's array has `length` elements.
+pub(crate) fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) -> Result<NdArray> {
+    let shape = [mesh.size(), length];
+    let distribution =
+        Distribution { shape: shape.into_iter().collect(), placements: Placements::from_elem(Placement::Shard(0), mesh.shape().len()) };
+    let array = array_over_parts(mesh, dtype, Layout::contiguous(&shape)?, distribution, parts)?;
+    let Some(buffer) = ShardedBuffer::of(&array) else { return Err(Error::value("mesh", "an array is not on a mesh")) };
+    let whole = gather(buffer)?.into_iter().flatten().next();
+    let whole = whole.ok_or_else(|| Error::value("mesh", "no rank holds the whole array"))?;
+    NdArray::from(whole).to_device(Device::CPU)
+}
+
 /// Combines the values of the ranks if a reduction is pending: every rank receives all values and combines them in the order of the ranks.
 /// Returns `None` if no reduction is pending.
 pub(crate) fn resolve_partial(buffer: &ShardedBuffer) -> Result<Option<StoredArray>> {
@@ -253,7 +266,7 @@ fn combine(op: PartialOp, left: NdArray, right: NdArray) -> Result<NdArray> {
 /// `out`.
 pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: DType) -> Result<StoredArray> {
     let (device, dtype) = (values.device(), values.dtype());
-    let reduction = op.reduction().ok_or_else(|| cuprum_core::Error::value(op.name(), "the operation is not a reduction"))?;
+    let reduction = op.reduction().ok_or_else(|| Error::value(op.name(), "the operation is not a reduction"))?;
     let mut program = Program::identity(dtype);
     let acc = reduction.accumulator.of(dtype);
     if acc != dtype && acc.kind() == dtype.kind() {
@@ -268,7 +281,7 @@ pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: D
     let inputs = std::slice::from_ref(values);
     let done =
         with_device(device, || dispatch::run_call(&Call { op, device, stream: Stream::current(device), inputs, outputs: &outputs, work }))?;
-    let result = done.into_iter().next().ok_or_else(|| cuprum_core::Error::value(op.name(), "the kernel returned no output"))?;
+    let result = done.into_iter().next().ok_or_else(|| Error::value(op.name(), "the kernel returned no output"))?;
     if result.dtype() == out { Ok(result) } else { NdArray::from(result).astype(out)?.stored() }
 }
 

@@ -4,6 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use cuprum_backend_cpu as _;
+use cuprum_core::profiler::{BenchmarkLimits, benchmark_on};
 use cuprum_core::random::{Generator, default_rng};
 use cuprum_core::{
     DType, Device, Error, NdArray, Result, arange, axis, concat, exp, explain, greater, matmul, nonzero, ones, s, take, with_device,
@@ -20,7 +21,7 @@ const TIMEOUT: u64 = 3;
 type Program = (&'static str, fn() -> Result<()>);
 
 /// The programs that tests run.
-const PROGRAMS: [Program; 7] = [
+const PROGRAMS: [Program; 8] = [
     ("agreement", agreement),
     ("grid", grid),
     ("killed", || one_rank_ends(|| std::process::abort())),
@@ -28,6 +29,7 @@ const PROGRAMS: [Program; 7] = [
     ("hanging", hanging),
     ("another", another_program),
     ("out_of_memory", out_of_memory),
+    ("benchmark", benchmark),
 ];
 
 /// The entry of a started process. Without the variable, it is a test without effect.
@@ -241,6 +243,23 @@ fn out_of_memory() -> Result<()> {
         (&a + 1.0).sum(0)?.to_bytes()?;
     }
     Ok(())
+}
+
+/// Benchmarks an operation in processes with different time limits. All run the same number of calls.
+fn benchmark() -> Result<()> {
+    for mesh in [Mesh::from_env()?, Mesh::from_env_grid(&[1, 2])?] {
+        let a = numbers(&[10, 3], DType::F64)?.to_device(mesh.device())?.shard(&mesh, vec![Shard(0); mesh.shape().len()])?;
+        let max_seconds = 0.05 * (1 + mesh.local_ranks().start) as f64;
+        let limits = BenchmarkLimits { warmup: 1_000_000, repeat: 1_000_000, max_seconds };
+        assert!(benchmark_on(&[mesh.device()], limits, || a.sum(0))?.1.host.len() > 1);
+        a.cumsum(0)?.to_bytes()?; // fails if the numbers of exchanges differ
+    }
+    Ok(())
+}
+
+#[test]
+fn benchmarks_run_the_same_calls_in_all_processes() {
+    assert_eq!(run("benchmark", 2), ["ok"; 2]);
 }
 
 #[test]

@@ -71,6 +71,12 @@ pub trait DeviceDriver: Send + Sync {
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()>;
     /// Blocks the host until all work of the device is done.
     fn synchronize(&self) -> Result<()>;
+    /// Returns whether `flag` is true in all processes that share the device. All of them call this function, and all get the same result.
+    ///
+    /// By default, returns `flag`, for devices of one process.
+    fn is_true_in_all_processes(&self, flag: bool) -> Result<bool> {
+        Ok(flag)
+    }
     /// Returns the id of a new stream. By default, the device is synchronous and has only stream 0.
     fn new_stream(&self) -> Result<u32> {
         Ok(0)

@@ -9,17 +9,13 @@ use std::iter::once;
 
 use cuprum_core::call::Sort;
 use cuprum_core::random::Generator;
-use cuprum_core::{
-    Array, Call, DType, Device, Error, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, decline, full, s, where_,
-    with_device, zeros,
-};
+use cuprum_core::{Array, Call, DType, Device, NdArray, Outcome, OutputSpec, Result, Work, decline, full, s, where_, with_device, zeros};
 
-use crate::buffer::{ShardedBuffer, array_over_parts};
 use crate::exchange::{Piece, PieceAssembly, exchange};
 use crate::mesh::Mesh;
-use crate::placement::{Distribution, DividedAxes, Placement, region_of_rank};
+use crate::placement::{DividedAxes, region_of_rank};
 use crate::ranks::{declined, done_sharded, run_on_rank};
-use crate::redistribute::{gather, to_c_contiguous};
+use crate::redistribute::{all_gather, to_c_contiguous};
 use crate::views::local_parts;
 
 /// Number of samples that each rank draws uniformly from its elements. If the elements are distinct, buckets exceed the mean size by a few
@@ -124,17 +120,6 @@ fn exchange_counts(mesh: Mesh, pieces: &[Vec<NdArray>]) -> Result<Vec<Vec<usize>
     let parts = pieces.iter().enumerate().map(of_rank).collect::<Result<Vec<_>>>()?;
     let exchange_counts = all_gather(mesh, DType::I64, mesh.size(), parts)?.to_vec::<i64>()?;
     Ok(exchange_counts.chunks(mesh.size()).map(|of_rank| of_rank.iter().map(|n| usize::try_from(*n).unwrap_or(0)).collect()).collect())
-}
-
-/// Returns the arrays of all ranks, one after the other, on the host. Each rank's array has `length` elements.
-fn all_gather(mesh: Mesh, dtype: DType, length: usize, parts: Vec<StoredArray>) -> Result<NdArray> {
-    let shape = [mesh.size(), length];
-    let distribution = Distribution { shape: shape.into_iter().collect(), placements: [Placement::Shard(0)].into_iter().collect() };
-    let array = array_over_parts(mesh, dtype, Layout::contiguous(&shape)?, distribution, parts)?;
-    let Some(buffer) = ShardedBuffer::of(&array) else { return Err(Error::value("mesh", "an array is not on a mesh")) };
-    let whole = gather(buffer)?.into_iter().flatten().next();
-    let whole = whole.ok_or_else(|| Error::value("mesh", "no rank holds the whole array"))?;
-    NdArray::from(whole).to_device(Device::CPU)
 }
 
 /// Sends `piece(local, to)` from each rank of this process to each rank `to`. Returns, for each rank of this process, the elements that it
