@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use cuprum_core::{DType, Error, Item, NdArray, Result, max, min};
+use cuprum_core::{DType, Error, Item, NdArray, Result, max, min, subtract};
 
 use crate::failure::{format_error, system_error, with_path};
 use crate::formats::Format;
@@ -79,6 +79,8 @@ pub(crate) struct Encoded {
     channels: usize,
     /// The values that become black and white. `None` means that the bytes are written as they are.
     range: Option<(f64, f64)>,
+    /// The smallest of 64-bit integers that float64 does not hold exactly. Subtracted from the array before `range` applies.
+    origin: Option<NdArray>,
 }
 
 impl Encoded {
@@ -102,15 +104,22 @@ impl Encoded {
             return Err(format_error("complex numbers have no brightness; take abs() or angle() first"));
         }
         array.eval()?;
+        let mut origin = None;
         let range = match (options.range, array.dtype()) {
             (Some((black, white)), _) if black.is_finite() && white.is_finite() => Some((black, white)),
             (Some(_), _) => return Err(format_error("the range of an image is finite")),
             (None, DType::U8) => None,
             (None, DType::Bool) => Some((0.0, 1.0)),
+            (None, DType::I64 | DType::U64) if array.ndim() == 2 => {
+                let (lowest, highest) = (min(array, ())?, max(array, ())?);
+                let width = highest.item()?.as_int().zip(lowest.item()?.as_int()).map_or(0, |(highest, lowest)| highest - lowest);
+                origin = Some(lowest);
+                Some((0.0, width as f64))
+            }
             (None, _) if array.ndim() == 2 => Some(finite_range(array)?),
             (None, dtype) => Some((0.0, dtype.int_range().map_or(1.0, |(_, hi)| hi as f64))),
         };
-        Ok(Encoded { array: array.clone(), format, channels, range })
+        Ok(Encoded { array: array.clone(), format, channels, range, origin })
     }
 
     /// Writes the image, converting a block of rows at a time.
@@ -150,12 +159,22 @@ impl Encoded {
         let Some((black, white)) = self.range else { return for_each_block(&self.array, f) };
         let height = self.array.shape()[0];
         let step = (BLOCK_ELEMENTS / (self.array.size() / height).max(1)).max(1);
-        // The difference of two finite values may overflow. The difference of their halves does not.
-        let unit = if (white - black).is_finite() { 1.0 } else { 0.5 };
+        let unit = match (white - black).abs() {
+            // The difference of two finite values may overflow. The difference of their halves does not.
+            width if width.is_infinite() => 0.5,
+            // The quotient below may overflow for a small difference.
+            width if width != 0.0 && width < 1e-300 => 1e300,
+            _ => 1.0,
+        };
         let (black, white) = (black * unit, white * unit);
         let scale = if white == black { 0.0 } else { 255.0 / (white - black) };
         for start in (0..height).step_by(step) {
-            let rows = self.array.index(&[Item::from(start..height.min(start + step))])?.astype(DType::F64)?;
+            let rows = self.array.index(&[Item::from(start..height.min(start + step))])?;
+            let rows = match &self.origin {
+                // The difference of int64 wraps to the bits of the exact difference in uint64.
+                Some(origin) => subtract(&rows, origin)?.view_as(DType::U64)?.astype(DType::F64)?,
+                None => rows.astype(DType::F64)?,
+            };
             let rows = if unit == 1.0 { rows } else { rows * unit };
             let bytes = ((&rows - black) * scale).clip(0, 255)?.round(0)?;
             let bytes = cuprum_core::where_(bytes.isnan()?, 0, &bytes)?.astype(DType::U8)?;

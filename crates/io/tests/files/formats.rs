@@ -296,6 +296,14 @@ fn images_have_the_bytes_of_the_array() {
     let wide = NdArray::from_vec([-1e308, 0.0, 1e308], [1, 3]).unwrap();
     io::write(&path, &wide).unwrap();
     assert_eq!(decode().3, [0, 128, 255], "the difference of the extremes overflows");
+    io::write(&path, &NdArray::from_vec([0.0, 1e-310, 2e-310], [1, 3]).unwrap()).unwrap();
+    assert_eq!(decode().3, [0, 128, 255], "the quotient by the difference overflows");
+    io::write(&path, &NdArray::from_vec([i64::MAX - 2, i64::MAX - 1, i64::MAX], [1, 3]).unwrap()).unwrap();
+    assert_eq!(decode().3, [0, 128, 255], "float64 does not hold the values");
+    io::write(&path, &NdArray::from_vec([i64::MIN, 0, i64::MAX], [1, 3]).unwrap()).unwrap();
+    assert_eq!(decode().3, [0, 128, 255], "the difference overflows int64");
+    io::write(&path, &NdArray::from_vec([u64::MAX, u64::MAX - 1], [1, 2]).unwrap()).unwrap();
+    assert_eq!(decode().3, [255, 0]);
     let special = NdArray::from_vec([f64::NAN, f64::NEG_INFINITY, 1.0, 3.0], [1, 4]).unwrap();
     io::write(&path, &special).unwrap();
     assert_eq!(decode().3, [0, 0, 0, 255]);
