@@ -196,8 +196,11 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             }
         }
         (count, initial) => {
+            // As in NumPy, differences and quotients of 16-bit floats are rounded once.
+            let is_widened = matches!(dtype, DType::F16 | DType::BF16) && [SUBTRACT, DIVIDE].contains(&op);
+            let x = if is_widened { x.astype(DType::F32)? } else { x };
             let (mut result, from) = match initial {
-                Some(initial) => (initial, 0),
+                Some(initial) => (initial.astype(x.dtype())?, 0),
                 None => (at(&x, 0)?, 1),
             };
             for n in from..count {
@@ -207,7 +210,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
                     None => next,
                 };
             }
-            result
+            result.astype(dtype)?
         }
     };
     if over.keeps_dims() {

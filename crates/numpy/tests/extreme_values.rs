@@ -1,10 +1,10 @@
 //! Values for which products, powers or norms overflow or underflow, and arrays without elements.
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{AxisOptions, Complex, DType, NdArray, Result, array, atanh, full, linspace, ones, sin, stack, zeros};
+use cuprum_core::{AxisOptions, Complex, DType, NdArray, Result, arange, array, atanh, full, linspace, ones, sin, stack, zeros};
 use cuprum_numpy::fft::fftconvolve;
 use cuprum_numpy::linalg::{Norm, cond, expm, lstsq, norm, vecdot};
-use cuprum_numpy::ufunc::{ADD, reduceat};
+use cuprum_numpy::ufunc::{ADD, DIVIDE, SUBTRACT, reduce, reduceat};
 use cuprum_numpy::{ConvolutionMode, vander};
 
 /// Checks that the elements of `expm(a)` have small relative errors.
@@ -119,6 +119,22 @@ fn convolutions_that_broadcast_are_centred() -> Result<()> {
     assert_eq!(same(&array![1.0], &ones(4, DType::F64)?)?, array![1.0]);
     let result = same(&array![[0.0, 1.0, 2.0]], &array![[0.0], [1.0], [2.0]])?;
     assert_eq!(result, array![[0.0, 1.0, 2.0]]);
+    Ok(())
+}
+
+#[test]
+fn differences_and_quotients_of_16_bit_floats_are_rounded_once() -> Result<()> {
+    let a = arange(0, 2000, 1)?.remainder(7)?.divide(8.0)?.add(0.1)?;
+    for dtype in [DType::F16, DType::BF16] {
+        let a = a.astype(dtype)?;
+        for op in [SUBTRACT, DIVIDE] {
+            let expected = reduce(&a.astype(DType::F32)?, 0, op)?.astype(dtype)?;
+            assert_eq!(reduce(&a, 0, op)?, expected);
+            assert_eq!(reduceat(&a, &array![0i64], 0, None, op)?.squeeze(0)?, expected);
+            assert_eq!((reduce(&a, 0, op)?.dtype(), expected.dtype()), (dtype, dtype));
+        }
+    }
+    assert_eq!(reduce(&a.astype(DType::F16)?, 0, SUBTRACT)?.item_as::<f64>()?, -949.5);
     Ok(())
 }
 
