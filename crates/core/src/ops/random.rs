@@ -264,8 +264,8 @@ pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Res
 
 /// Returns a generator with a seed, or with an unpredictable seed for `None` (`numpy.random.default_rng`).
 ///
-/// In `eval`, a seed is a non-negative integer of any size, a list of them, or a generator, which is returned. The result is a value whose
-/// methods are the functions of `random`: `rng = default_rng(7); rng.normal(size=3)`. It also has `spawn` and `jumped`.
+/// In `eval`, a seed is a non-negative integer of any size, a (nested) list of them, or a generator, which is returned. The result is a
+/// value whose methods are the functions of `random`: `rng = default_rng(7); rng.normal(size=3)`. It also has `spawn` and `jumped`.
 ///
 /// # Examples
 /// ```

@@ -190,6 +190,8 @@ const TABLE: &[Row] = &[
     ("roll(f, None)", Array, 1, "'shift' must not be None", ""),
     ("signbit(i, casting='no')", Array, 1, "from int64 to float64 by the rule 'no'", ""),
     ("sin(3, casting='no')", Array, 1, "from int64 to float64 by the rule 'no'", ""),
+    ("random.default_rng(1).permuted(5)", Array, 1, "[permuted] a 0-d array cannot be permuted", ""),
+    ("random.seed([])", Array, 1, "flat sequence of integers that is not empty", ""),
     ("x = zeros(2); x.fill([7])", Array, 15, "[fill] the value must be one number", ""),
     ("logaddexp([1], [2], casting='no')", Array, 1, "from int64 to float64 by the rule 'no'", ""),
     ("modf(array([1], 'i1'), casting='equiv')", Array, 1, "from int8 to float16 by the rule 'equiv'", ""),

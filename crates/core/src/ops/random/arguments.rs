@@ -80,6 +80,10 @@ pub(super) fn default_rng_from_args(args: &Args) -> Result<Value> {
 pub(super) fn seed_from_args(args: &Args) -> Result<Value> {
     match args.get("seed") {
         None => SHARED_GENERATOR.restart(super::seeds::entropy()),
+        // As in NumPy, only `default_rng` takes empty and nested sequences.
+        Some(seed) if seed.items().is_some_and(|items| items.is_empty() || items.iter().any(|item| item.items().is_some())) => {
+            return Err(Error::value(args.op(), "the seed must be a flat sequence of integers that is not empty"));
+        }
         Some(seed) => super::seed(key_from_value(args.op(), seed)?),
     }
     Ok(Value::None)

@@ -252,7 +252,7 @@ impl Generator {
     /// (`numpy.random.Generator.permuted`).
     ///
     /// # Errors
-    /// An axis out of bounds, several axes, or too little memory.
+    /// A 0-d array, an axis out of bounds, several axes, or too little memory.
     ///
     /// # Examples
     /// ```
@@ -269,6 +269,7 @@ impl Generator {
         const OP: &str = "permuted";
         let axis = axis.into();
         let permute = || match axis.at_most_one_axis(OP)? {
+            None if x.ndim() == 0 => Err(Error::shape(OP, "a 0-d array cannot be permuted", &[x.shape()])),
             None => x.ravel()?.take(&self.draw_permutation(x.size())?, 0)?.reshape(x.shape()),
             Some(axis) => {
                 let axis = normalize_axis(OP, axis, x.ndim())?;

@@ -49,7 +49,8 @@ pub(super) fn entropy() -> u64 {
     }
 }
 
-/// Appends the 64-bit words of a seed, the low word first. A seed is a non-negative integer, or a sequence or an array of such integers.
+/// Appends the 64-bit words of a seed, the low word first. A seed is a non-negative integer, an array of such integers, or a (nested)
+/// sequence of both.
 fn append_seed_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result<()> {
     let mut push = |number: i128| {
         let number = u128::try_from(number).map_err(|_| Error::value(op, "expected non-negative integer"))?;
@@ -61,7 +62,7 @@ fn append_seed_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> R
     };
     match value {
         Value::Array(a) if a.ndim() > 0 => {
-            if !a.dtype().is_int() {
+            if a.size() > 0 && !a.dtype().is_int() {
                 return Err(Error::dtype(op, "seeds must be integers", &[a.dtype()]));
             }
             let numbers: Vec<i128> = if a.dtype() == crate::DType::U64 {
@@ -71,26 +72,16 @@ fn append_seed_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> R
             };
             numbers.into_iter().try_for_each(push)
         }
-        Value::Tuple(items) | Value::List(items) => {
-            for item in items.iter() {
-                if item.items().is_some() {
-                    return Err(Error::value(op, "seeds must be a flat sequence of integers"));
-                }
-                append_seed_words(op, item, words)?;
-            }
-            Ok(())
-        }
+        Value::Tuple(items) | Value::List(items) => items.iter().try_for_each(|item| append_seed_words(op, item, words)),
         number => push(number.int(op)?),
     }
 }
 
-/// Returns the key for a seed: an integer, or a sequence or an array of integers.
+/// Returns the key for a seed: an integer, an array of integers, or a (nested) sequence of both. As in NumPy, a seed without numbers is
+/// equivalent to 0.
 pub(super) fn key_from_value(op: &'static str, value: &Value) -> Result<u64> {
     let mut words = Vec::new();
     append_seed_words(op, value, &mut words)?;
-    if words.is_empty() {
-        return Err(Error::value(op, "the seed has no numbers"));
-    }
     Ok(key_from_words(&words))
 }
 
@@ -116,9 +107,10 @@ mod tests {
         assert_eq!(key(7.into()).unwrap(), key(Value::List(vec![7.into()].into())).unwrap());
         assert_eq!(key((1i128 << 64).into()).unwrap(), key(Value::List(vec![0.into(), 1.into()].into())).unwrap());
         assert_ne!(key((1i128 << 64).into()).unwrap(), 0);
-        for wrong in
-            [Value::from(-1), 1.5.into(), Value::Str("a".into()), Value::List(vec![].into()), Value::List(vec![(-1).into()].into())]
-        {
+        let list = |items: Vec<Value>| Value::List(items.into());
+        assert_eq!(key(list(vec![])).unwrap(), key(0.into()).unwrap());
+        assert_eq!(key(list(vec![1.into(), list(vec![2.into()])])).unwrap(), key(list(vec![1.into(), 2.into()])).unwrap());
+        for wrong in [Value::from(-1), 1.5.into(), Value::Str("a".into()), list(vec![(-1).into()])] {
             assert!(key(wrong.clone()).is_err(), "{wrong:?}");
         }
     }
