@@ -267,6 +267,23 @@ fn locations_may_be_nan() {
 }
 
 #[test]
+fn angles_around_large_and_non_finite_means() {
+    let mean = 1e17f64 % std::f64::consts::TAU; // 1.24
+    let array = |x: f64| Operand::from(NdArray::from_slice(&[x]).unwrap());
+    for mu in [Operand::from(1e17), array(1e17)] {
+        let drawn = as_f64(&default_rng(3).vonmises(mu, 1e4, 1000).unwrap());
+        assert!(drawn.iter().all(|x| (x - mean).abs() < 0.06) && drawn[0] != drawn[1], "{drawn:?}");
+    }
+    let (zero, one) = (Operand::from(0.0), Operand::from(1.0));
+    for mu in [f64::NAN.into(), array(f64::INFINITY)] {
+        for (kappa, is_uniform) in [(zero.clone(), true), (array(0.0), true), (one.clone(), false), (array(1.0), false)] {
+            let drawn = as_f64(&default_rng(3).vonmises(mu.clone(), kappa, 9).unwrap());
+            assert!(drawn.iter().all(|x| x.is_finite() == is_uniform), "{drawn:?}");
+        }
+    }
+}
+
+#[test]
 fn bounds_of_other_dtypes() {
     let g = default_rng(3);
     let (low, high) = (NdArray::from_slice(&[8u64]).unwrap(), NdArray::from_slice(&[9u64]).unwrap());

@@ -11,8 +11,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::Operand;
 use crate::ops::elementwise::{
-    add, atan, divide, exp, expm1, floor, greater, greater_equal, less, less_equal, log, log1p, logical_not, maximum, minimum, multiply,
-    negative, not_equal, power as raise, sqrt, square, subtract, where_,
+    add, atan, divide, exp, expm1, floor, fmod, greater, greater_equal, isnan, less, less_equal, log, log1p, logical_and, logical_not,
+    maximum, minimum, multiply, negative, not_equal, power as raise, sqrt, square, subtract, where_,
 };
 
 /// Half the distance between neighbouring uniform float64 numbers. Replaces 0 where the logarithm of 0 would be infinite.
@@ -291,10 +291,23 @@ pub(super) fn wald(g: &Generator, [mean, scale]: [Operand; 2], size: &[usize]) -
 
 pub(super) fn vonmises(g: &Generator, [mu, kappa]: [Operand; 2], size: &[usize]) -> Result<NdArray> {
     const TWO_PI: f64 = std::f64::consts::TAU;
+    /// The samplers of the backends draw uniform angles for smaller values of `kappa`.
+    const MIN_KAPPA: f64 = 1e-8;
     let pair = [location_parameter(mu, "mu")?, real_parameter(kappa, "kappa", &NOT_NEGATIVE)?];
     let size = result_shape(&pair, size)?;
+    // The remainder is exact, so the sampled angle is not lost in the rounding of a sum with a large `mu`.
+    let mu = match &pair[0] {
+        Operand::Scalar(mu) => Operand::from(mu.as_f64() % TWO_PI),
+        Operand::Array(mu) => fmod(mu, TWO_PI)?.into(),
+    };
+    // As in NumPy, a `mu` that is not finite has no effect where `kappa` is so small that the distribution is uniform.
+    let mu = match (&mu, &pair[1]) {
+        (Operand::Scalar(mu), _) if !mu.as_f64().is_nan() => (*mu).into(),
+        (_, Operand::Scalar(kappa)) if kappa.as_f64() >= MIN_KAPPA => mu,
+        (mu, kappa) => where_(logical_and(isnan(mu)?, less(kappa, MIN_KAPPA)?)?, 0.0, mu)?.into(),
+    };
     let tangent = g.sample(Sampler::HalfTangentOfVonMises, &pair[1..], &size, DType::F64)?;
-    let angle = add(multiply(atan(tangent)?, 2.0)?, &pair[0])?;
+    let angle = add(multiply(atan(tangent)?, 2.0)?, mu)?;
     let turns = floor(divide(add(&angle, std::f64::consts::PI)?, TWO_PI)?)?;
     // The subtraction can round to a number just outside of [-pi, pi].
     minimum(maximum(subtract(angle, multiply(turns, TWO_PI)?)?, -std::f64::consts::PI)?, std::f64::consts::PI)
