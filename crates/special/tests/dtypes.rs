@@ -42,6 +42,28 @@ fn the_keyword_dtype_converts_all_arguments() -> Result<()> {
 }
 
 #[test]
+fn the_rules_no_and_equiv_allow_no_conversion() -> Result<()> {
+    let call = |path: &str, args: Vec<Value>| {
+        let function = Function::find(path).unwrap_or_else(|| panic!("{path} is not declared"));
+        function.call(args, vec![("casting".to_owned(), Value::Str("no".to_owned()))])
+    };
+    let of = |dtype| Ok::<Value, cuprum_core::Error>(ones(2, dtype)?.into());
+    let (f16, f32, f64) = (of(DType::F16)?, of(DType::F32)?, of(DType::F64)?);
+    for path in ["special.erf", "special.expit", "special.cbrt"] {
+        for x in [of(DType::I64)?, f16.clone(), 3.into()] {
+            let error = call(path, vec![x]).unwrap_err().to_string();
+            assert!(error.contains("by the rule 'no'"), "{path}: {error}");
+        }
+        for x in [f32.clone(), f64.clone(), 1.5.into()] {
+            call(path, vec![x])?;
+        }
+    }
+    assert!(call("special.jv", vec![f32.clone(), f64]).is_err());
+    call("special.jv", vec![1.into(), f32])?;
+    Ok(())
+}
+
+#[test]
 fn a_python_number_as_factor_of_logsumexp_keeps_the_dtype() -> Result<()> {
     let function = Function::find("special.logsumexp").unwrap_or_else(|| panic!("logsumexp is not declared"));
     let dtype_with = |dtype, b: Value| Ok(function.call(vec![ones(3, dtype)?.into()], vec![("b".to_owned(), b)])?.array("call")?.dtype());

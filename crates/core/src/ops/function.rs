@@ -14,7 +14,7 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
-use crate::op::{ArgumentType, MAX_ARITY, Op, TypeRule};
+use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op, TypeRule};
 pub use crate::ops::creation_options::{MemoryOrder, create_from_args, requested_order};
 pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
@@ -148,10 +148,17 @@ impl Function {
                 args.replace(name, Value::Array(converted));
             }
         }
-        if dtype.is_none() && matches!(casting.as_str(), "no" | "equiv") {
-            self.check_no_conversion(args, &casting)?;
+        let forbids_conversion = dtype.is_none() && matches!(casting.as_str(), "no" | "equiv");
+        // No table has the dtype rules of special functions. Their operands have the dtype of the result.
+        let is_special = self.namespace == "special";
+        if forbids_conversion && !is_special {
+            self.check_no_conversion(args, &casting, None)?;
         }
         let result = (self.call)(args)?;
+        if forbids_conversion && is_special {
+            let first = result.items().and_then(|results| results.first()).unwrap_or(&result);
+            self.check_no_conversion(args, &casting, Some(first.array(self.name)?.dtype()))?;
+        }
         // As in NumPy, `where=None` counts as false.
         let none = Value::from(false);
         let mask = if args.is_none("where") { Some(&none) } else { args.get("where") };
@@ -227,8 +234,9 @@ impl Function {
         }
     }
 
-    /// Returns an error if an elementwise function converts an operand although the rule `casting` allows no conversion.
-    fn check_no_conversion(&self, args: &Args, casting: &str) -> Result<()> {
+    /// Returns an error if an elementwise function converts an operand although the rule `casting` allows no conversion. `common` is the
+    /// dtype to which the function converts all operands, or `None` to derive the dtypes from the function's name.
+    fn check_no_conversion(&self, args: &Args, casting: &str, common: Option<DType>) -> Result<()> {
         let operands = self.operand_names().filter_map(|name| args.get(name));
         let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
         let count = types.len();
@@ -244,8 +252,12 @@ impl Function {
             }
             _ => Op::by_name(self.name).filter(converts).and_then(|op| op.0.rule),
         };
+        let signature = match common {
+            Some(dtype) => Some(Ok(DTypeSignature { args: [dtype; MAX_ARITY], result: dtype })),
+            None => rule.map(|rule| rule.resolve_dtypes(self.name, &types)),
+        };
         // If the operands have no common dtype, the call of the function returns the error.
-        let Some(Ok(signature)) = rule.map(|rule| rule.resolve_dtypes(self.name, &types)) else { return Ok(()) };
+        let Some(Ok(signature)) = signature else { return Ok(()) };
         // NumPy compares int64 and uint64 without a conversion.
         if rule == Some(TypeRule::Compare)
             && let [ArgumentType::Array(DType::I64), ArgumentType::Array(DType::U64)]
