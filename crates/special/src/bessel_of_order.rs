@@ -119,8 +119,12 @@ with_gamma! {
 
     #[helper]
     fn iv_f64(v: f64, z: f64) -> f64 {
-        if v.is_nan() || z.is_nan() || v.abs() == INFINITY {
+        if v.is_nan() || z.is_nan() {
             return NAN;
+        }
+        // Infinite orders count as integers.
+        if v.abs() == INFINITY {
+            return if z.abs() == INFINITY { NAN } else { 0.0 };
         }
         let order = if is_integer(v) { v.abs() } else { v };
         if z == 0.0 {
@@ -257,8 +261,11 @@ with_gamma! {
 
     #[helper]
     fn jv_f64(v: f64, z: f64) -> f64 {
-        if v.is_nan() || z.is_nan() || v.abs() == INFINITY {
+        if v.is_nan() || z.is_nan() {
             return NAN;
+        }
+        if v.abs() == INFINITY {
+            return if z.abs() == INFINITY { NAN } else { 0.0 };
         }
         if z < 0.0 && !is_integer(v) {
             return NAN;

@@ -33,7 +33,7 @@ kernel! {
     #[helper]
     fn lambert(zr: f64, zi: f64, k: f64, real: bool) -> f64 {
         if zr.is_nan() || zi.is_nan() {
-            return NAN;
+            return if real { zr } else { zi };
         }
         let size = zr.hypot(zi);
         if size == 0.0 {

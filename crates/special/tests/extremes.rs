@@ -69,7 +69,13 @@ fn bessel_functions() -> Result<()> {
         ("iv(-37.00000000000001, 16)", special::iv(-37.00000000000001, 16.0)?, -1.7852476997401811e-7),
         ("jv(-15.999999999999998, 3.5)", special::jv(-15.999999999999998, 3.5)?, -3.684567084130069e-7),
         ("iv(170, 5e-324)", special::iv(170.0, 5e-324)?, 0.0),
-    ])
+        ("iv(inf, 1)", special::iv(f64::INFINITY, 1.0)?, 0.0),
+        ("iv(-inf, -1)", special::iv(f64::NEG_INFINITY, -1.0)?, 0.0),
+        ("jv(inf, 1)", special::jv(f64::INFINITY, 1.0)?, 0.0),
+        ("jv(-inf, 0)", special::jv(f64::NEG_INFINITY, 0.0)?, 0.0),
+    ])?;
+    assert!(special::iv(f64::INFINITY, f64::INFINITY)?.item_as::<f64>()?.is_nan());
+    Ok(())
 }
 
 #[test]
@@ -121,6 +127,8 @@ fn lambertw_of_numbers_whose_magnitude_overflows() -> Result<()> {
         assert!(got.re == re || (got.re / re - 1.0).abs() < 1e-12, "{got}, not {re}");
         assert!((got.im - im).abs() < 1e-12, "{got}, not {im}");
     }
+    let nan = special::lambertw(f64::NAN, 0, 1e-8)?.item_as::<Complex<f64>>()?;
+    assert!(nan.re.is_nan() && nan.im == 0.0, "{nan}");
     Ok(())
 }
 
