@@ -1,7 +1,7 @@
 //! Graphs as sparse arrays: an element in row i and column j is an edge from node i to node j.
 
 use cuprum_core::function::FromArgs;
-use cuprum_core::{Args, DType, Error, NdArray, Result, Value, minimum, numpy, segment_min, where_};
+use cuprum_core::{Args, DType, Error, NdArray, Result, Value, isnan, minimum, numpy, segment_min, where_};
 
 use crate::arguments::with_named_errors;
 use crate::common::{contiguous_stored, filled, index_range};
@@ -72,8 +72,8 @@ pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
 /// Returns the length of the shortest path from node `source` to each node, float64, and infinity for nodes without a path
 /// (`scipy.sparse.csgraph.shortest_path(graph, indices=source, method='BF')`).
 ///
-/// Elements are the lengths of directed edges, which may be negative. Stored zeros are edges of length zero. The method is that of Bellman
-/// and Ford: each round relaxes all edges, until nothing changes.
+/// Elements are the lengths of directed edges, which may be negative. Stored zeros are edges of length zero. Edges of length NaN are
+/// ignored. The method is that of Bellman and Ford: each round relaxes all edges, until nothing changes.
 ///
 /// Source: Bellman, "On a routing problem", Quarterly of Applied Mathematics 16, 1958.
 ///
@@ -104,9 +104,10 @@ pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     let is_source = index_range(incoming.device(), n)?.equal(source as i64)?;
     let mut distance = contiguous_stored(&where_(is_source, 0.0, filled(incoming.device(), &[n], f64::INFINITY, DType::F64)?)?)?;
     for _ in 0..=n {
-        let relaxed = segment_min(&distance.take(&incoming.indices, 0)?.add(&lengths)?, &incoming.indptr)?;
-        let next = contiguous_stored(&minimum(&distance, relaxed)?)?;
-        // Tests whether any distance has decreased. A test for equality would never succeed with NaN, which is equal to nothing.
+        let sums = distance.take(&incoming.indices, 0)?.add(&lengths)?;
+        // The sum is NaN for an edge of length -inf from a node that is not reached.
+        let sums = where_(isnan(&sums)?, f64::INFINITY, sums)?;
+        let next = contiguous_stored(&minimum(&distance, segment_min(&sums, &incoming.indptr)?)?)?;
         if !next.less(&distance)?.any(())?.item()?.as_bool() {
             return Ok(next);
         }

@@ -364,6 +364,11 @@ fn graphs() -> Result<()> {
     }
     let cycle = CsrArray::from_dense(&cuprum_core::array![[0.0, -1.0], [-1.0, 0.0]])?;
     assert!(shortest_path(&cycle, 0).unwrap_err().to_string().contains("negative length"));
+    let inf = f64::INFINITY;
+    for length in [-inf, f64::NAN] {
+        let graph = CsrArray::from_dense(&cuprum_core::array![[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, length, 0.0]])?;
+        assert_eq!(shortest_path(&graph, 0)?.to_vec::<f64>()?, [0.0, 1.0, inf]);
+    }
     Ok(())
 }
 
