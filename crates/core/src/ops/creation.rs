@@ -252,10 +252,11 @@ pub(super) fn linspace_step(start: Scalar, stop: Scalar, parts: f64) -> Scalar {
 /// complex128.
 pub(super) fn linspace_of_scalars(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
-    let dtype = dtype.unwrap_or(if complex { DType::C128 } else { DType::F64 });
-    // As in NumPy, the values are floored before they are converted to an integer dtype.
+    let natural = if complex { DType::C128 } else { DType::F64 };
+    let dtype = dtype.unwrap_or(natural);
+    // As in NumPy, the values are floored before they are converted to an integer dtype. `floor` refuses complex values.
     if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) {
-        return linspace_of_scalars(start, stop, count, endpoint, Some(DType::F64))?.floor()?.astype(dtype);
+        return linspace_of_scalars(start, stop, count, endpoint, Some(natural))?.floor()?.astype(dtype);
     }
     let parts = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
     let step = linspace_step(start, stop, parts);

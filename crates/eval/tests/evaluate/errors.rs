@@ -197,6 +197,7 @@ const TABLE: &[Row] = &[
     ("modf(array([1], 'i1'), casting='equiv')", Array, 1, "from int8 to float16 by the rule 'equiv'", ""),
     ("float_power(f, f, casting='no')", Array, 1, "from float32 to float64 by the rule 'no'", ""),
     ("matmul([1], [1.], casting='no')", Array, 1, "from int64 to float64 by the rule 'no'", ""),
+    ("linspace(0, 1j, 3, dtype=int)", Array, 1, "[linspace] not defined for complex", ""),
     ("a[:1.5]", Index, 4, "start, stop and step of a slice", ""),
     ("a[i, i, i]", Array, 2, "too many indices", ""),
     ("(1, 2)[2]", Index, 7, "index 2 is out of range", ""),
