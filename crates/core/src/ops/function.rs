@@ -127,19 +127,21 @@ impl Function {
         };
         let can_cast = |from: DType, to: DType| from.can_cast_by_rule(to, self.name, &casting);
         can_cast(DType::F64, DType::F64)?;
-        // Comparisons have bool results, but operands of any dtype. So the dtype bool does not convert their operands.
-        if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool || !self.has_bool_result_of_numbers()) {
+        let operand_dtype = dtype.filter(|dtype| !self.is_fixed_result_dtype(*dtype));
+        if let Some(dtype) = operand_dtype {
             // The argument `dtype` of `ldexp` applies only to its first operand; the exponents `x2` are integers.
             for name in self.operand_names().filter(|name| self.name != "ldexp" || *name != "x2") {
                 let Some(value) = args.get(name).cloned() else { continue };
                 let operand = value.operand(self.name)?;
-                let Some(dtype) = self.operand_dtype_for(&operand, dtype) else { continue };
+                let dtype = self.operand_dtype_for(&operand, dtype);
                 let (from, converted) = match operand {
                     Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
-                    Operand::Scalar(s) if casting == "equiv" => {
-                        (s.default_dtype(), NdArray::scalar_as(s.checked_for(self.name, dtype)?, dtype)?)
+                    Operand::Scalar(s) => {
+                        // As in NumPy, bools and a Python number that is the only operand are not weak.
+                        let is_weak = casting != "equiv" && !matches!(s, Scalar::Bool(_)) && self.operand_names().count() > 1;
+                        let from = if is_weak { s.weak_promote(dtype) } else { s.default_dtype() };
+                        (from, NdArray::scalar_as(s.checked_for(self.name, dtype)?, dtype)?)
                     }
-                    Operand::Scalar(s) => (s.weak_promote(dtype), NdArray::scalar_as(s.checked_for(self.name, dtype)?, dtype)?),
                 };
                 if !can_cast(from, dtype)? {
                     let message = format!("cannot convert '{name}' from {from} to {dtype} by the rule '{casting}'");
@@ -148,7 +150,7 @@ impl Function {
                 args.replace(name, Value::Array(converted));
             }
         }
-        let forbids_conversion = dtype.is_none() && matches!(casting.as_str(), "no" | "equiv");
+        let forbids_conversion = operand_dtype.is_none() && matches!(casting.as_str(), "no" | "equiv");
         // No table has the dtype rules of special functions. Their operands have the dtype of the result.
         let is_special = self.namespace == "special";
         if forbids_conversion && !is_special {
@@ -207,6 +209,15 @@ impl Function {
         }
     }
 
+    /// Returns whether the result has `dtype` for all operands. Such a dtype does not convert the operands.
+    fn is_fixed_result_dtype(&self, dtype: DType) -> bool {
+        match dtype {
+            DType::Bool => self.has_bool_result_of_numbers(),
+            DType::U8 => self.name == "bitwise_count",
+            _ => false,
+        }
+    }
+
     /// Returns whether the result for numbers as operands is bool. Also true for a composition of operations, because its type rule is
     /// unknown.
     fn has_bool_result_of_numbers(&self) -> bool {
@@ -215,22 +226,20 @@ impl Function {
         rule.resolve_dtypes(self.name, &operands[..op.arity()]).is_ok_and(|signature| signature.result == DType::Bool)
     }
 
-    /// Returns the dtype to which an operand is converted if the result has `dtype`, or `None` for no conversion.
-    fn operand_dtype_for(&self, operand: &Operand, dtype: DType) -> Option<DType> {
+    /// Returns the dtype to which an operand is converted if the result has `dtype`.
+    fn operand_dtype_for(&self, operand: &Operand, dtype: DType) -> DType {
         let from = match operand {
             Operand::Array(a) => a.dtype(),
             Operand::Scalar(s) => s.default_dtype(),
         };
         match (self.name, from) {
             // `abs` of complex numbers is real, so the operand gets the complex dtype whose parts have `dtype`.
-            ("abs", from) if from.is_complex() => Some(match dtype {
+            ("abs", from) if from.is_complex() => match dtype {
                 DType::F32 => DType::C64,
                 DType::F64 => DType::C128,
                 other => other,
-            }),
-            // `bitwise_count` gives uint8 for every integer dtype, so its operand is not converted.
-            ("bitwise_count", _) if dtype == DType::U8 => None,
-            _ => Some(dtype),
+            },
+            _ => dtype,
         }
     }
 
@@ -240,11 +249,19 @@ impl Function {
         let operands = self.operand_names().filter_map(|name| args.get(name));
         let mut types: Vec<ArgumentType> = operands.map(|value| Ok(value.operand(self.name)?.arg_type())).collect::<Result<_>>()?;
         let count = types.len();
-        // `ldexp` has no common dtype of its operands, and NumPy's logical functions take operands of any dtype. Neither converts operands.
-        let converts = |op: &Op| op.name() != "ldexp" && op.arity() == types.len() && op.0.rule != Some(TypeRule::Logical);
+        // NumPy's logical functions take operands of any dtype and do not convert them.
+        let converts = |op: &Op| op.arity() == count && op.0.rule != Some(TypeRule::Logical);
         let rule = match self.name {
             // These functions are compositions of operations, except for `signbit`. NumPy computes all of them in floats.
-            "logaddexp" | "logaddexp2" | "heaviside" | "frexp" | "modf" | "signbit" => Some(TypeRule::Float),
+            "fabs" | "frexp" | "heaviside" | "logaddexp" | "logaddexp2" | "modf" | "nextafter" | "signbit" | "spacing" => {
+                Some(TypeRule::Float)
+            }
+            "ldexp" => {
+                types.truncate(1); // the exponents are not converted to the dtype of the result
+                Some(TypeRule::Float)
+            }
+            "bitwise_count" => Some(TypeRule::Shift),
+            "divmod" => Some(TypeRule::PromoteReal),
             "matmul" | "matvec" | "vecmat" => Some(TypeRule::Promote),
             "float_power" => {
                 types.push(ArgumentType::Array(DType::F64)); // the result is float64 or complex128

@@ -296,6 +296,15 @@ fn dtypes_of_results_and_shapes_from_arrays() {
         ("std([1, 5], dtype=int)", "array(2)"),
         ("apply_over_axes(np.sum, ones((2, 3)), (0, 0))", "array([[2., 2., 2.]])"),
         ("float_power([1+0j], [1+0j], casting='no'), matmul([1], [2], casting='no')", "(array([1.+0.j]), array(2))"),
+        ("ldexp(1, i, casting='no').dtype, bitwise_count(5, dtype='u1', casting='no')", "(dtype('float16'), array(2, dtype=uint8))"),
+        (
+            "nextafter(1, 2, casting='no') > 1, positive(2, dtype='i2'), add(1, 2, dtype='u2', casting='no')",
+            "(array(True), array(2, dtype=int16), array(3, dtype=uint16))",
+        ),
+        (
+            "equal(array([1], 'u8'), [1], dtype=bool, casting='no'), less(f, 2, dtype=bool, casting='no')",
+            "(array([ True]), array([ True, False, False]))",
+        ),
         ("x = ones((2, 3)); clip([1., 2, 3], 0, 2, out=x)", "array([[1., 2., 2.],\n       [1., 2., 2.]])"),
         ("x = ones((2, 1, 2)); matmul(ones((1, 2)), ones((2, 2)), out=x)", "array([[[2., 2.]],\n\n       [[2., 2.]]])"),
     ]);
